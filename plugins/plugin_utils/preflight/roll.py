@@ -126,7 +126,7 @@ class _Simulation:
             ]
             for workload in workloads
         }
-        leaving = {volume for pods in moving.values() for pod in pods for volume in limits.volumes_of(pod)}
+        leaving = {volume for pods in moving.values() for pod in pods for volume in limits.list_volumes(pod)}
         for driver, by_node in limits.limits.items():
             rooms = {node: limits.count_room(driver, node, leaving) for node in by_node}
             self._infos.set_room(_ATTACHED + driver, rooms)

@@ -37,95 +37,97 @@ class ExternalProvisioner:
 
     def __init__(self, index: Index, claims: Claims) -> None:
         self._index, self._claims = index, claims
-        self._reporting = frozenset(one.name for one in index.snapshot.drivers if one.spec.get("storageCapacity"))
+        self._reporting = frozenset(
+            driver.name for driver in index.snapshot.drivers if driver.spec.get("storageCapacity")
+        )
         self._controllers: dict[tuple[str, str], tuple[Finding, ...]] = {}
 
     def __call__(self, pod: PodToStart, nodes: int) -> list[Answer]:
         """Where a volume would be made for each claim, on nodes."""
         answers: list[Answer] = []
         static = None
-        for one in self._claims.of(pod):
-            split = Split("provision", nodes, partial(_finding, one), one.volume_key)
-            storage_class = self._claims.storage_class(one)
-            waits = self._claims.waits(one)
-            if not one.open or (not waits and self._claims.candidates(one)):
+        for request in self._claims.of(pod):
+            split = Split("provision", nodes, partial(_make_finding, request), request.volume_key)
+            storage_class = self._claims.storage_class(request)
+            waits = self._claims.waits(request)
+            if not request.open or (not waits and self._claims.candidates(request)):
                 answers += split.answers("no volume has to be provisioned for it")
                 continue
             if storage_class is None or provisioner(storage_class) in NO_PROVISIONER:
                 answers += split.answers("nothing provisions volumes of its class")
                 continue
             static = static or self._claims.static(pod)
-            here = nodes & ~static.sure[one.volume_key]
-            self._allowed(one, storage_class, split, here)
-            self._room(one, storage_class, split, here)
-            for finding in self._of_controller(storage_class):
-                split.note("unknown" if finding.doubt else "blocked", here, partial(replace, finding))
+            nodes_left = nodes & ~static.sure[request.volume_key]
+            self._check_topologies(request, storage_class, split, nodes_left)
+            self._check_room(request, storage_class, split, nodes_left)
+            for finding in self._find_controller_faults(storage_class):
+                split.note("unknown" if finding.doubt else "blocked", nodes_left, partial(replace, finding))
             answers += split.answers(f"{provisioner(storage_class)} provisions it")
         return answers + unclaimed("provision", pod, nodes)
 
-    def _allowed(self, one: Request, storage_class: ObservedClass, split: Split, nodes: int) -> None:
-        if storage_class.allowed is None or not self._claims.waits(one):
+    def _check_topologies(self, request: Request, storage_class: ObservedClass, split: Split, nodes: int) -> None:
+        if storage_class.allowed is None or not self._claims.waits(request):
             return
         terms = tuple(term for term in storage_class.allowed if term)
         outside = nodes & ~self._index.matching(terms, exact=True)
         if outside:
             keys = ", ".join(sorted({part.key for term in terms for part in term}))
-            what = f"allowedTopologies of StorageClass {storage_class.name} exclude the node ({keys})"
+            message = f"allowedTopologies of StorageClass {storage_class.name} exclude the node ({keys})"
             remedy = (
                 "recreate the claim with a StorageClass that allows the nodes' zone, or add nodes in an allowed zone"
             )
-            split.blocked(outside, "CSI-V26", what, remedy, f"allowedTopologies: {keys}")
+            split.blocked(outside, "CSI-V26", message, remedy, f"allowedTopologies: {keys}")
 
-    def _room(self, one: Request, storage_class: ObservedClass, split: Split, nodes: int) -> None:
+    def _check_room(self, request: Request, storage_class: ObservedClass, split: Split, nodes: int) -> None:
         """Where the driver reports room for the volume, which the scheduler asks before it lets one be made
         (binder.go, hasEnoughCapacity)."""
-        index, size = self._index, one.claim.size
-        if not size or not self._claims.waits(one):
+        index, size = self._index, request.claim.size
+        if not size or not self._claims.waits(request):
             return
         if "csidrivers" in index.unread:
-            what = "CSIDrivers could not be read, so whether the scheduler asks for room for its volume is unknown"
-            split.unknown(nodes, "CSI-V41", what, "let this account list csidrivers")
+            message = "CSIDrivers could not be read, so whether the scheduler asks for room for its volume is unknown"
+            split.unknown(nodes, "CSI-V41", message, "let this account list csidrivers")
             return
         if storage_class.provisioner not in self._reporting:
             return
         evidence = (f"CSIDriver {storage_class.provisioner} spec.storageCapacity: true", f"request: {size} bytes")
         old = index.kubernetes is not None and index.kubernetes.minor < _CAPACITIES_SINCE
         if old or "csistoragecapacities" in index.unread:
-            what = "CSIStorageCapacities could not be read, so whether there is room for its volume is unknown"
+            message = "CSIStorageCapacities could not be read, so whether there is room for its volume is unknown"
             remedy = (
                 "let this account list csistoragecapacities" if not old else "check kubectl get csistoragecapacities -A"
             )
-            split.unknown(nodes, "CSI-V41", what, remedy, *evidence)
+            split.unknown(nodes, "CSI-V41", message, remedy, *evidence)
             return
         room = 0
         for observed in index.snapshot.capacities:
             if observed.storage_class == storage_class.name and observed.size is not None and observed.size >= size:
                 term = observed.nodes
                 room |= 0 if term is None else index.matching((term,), exact=True) if term else index.all
-        what = f"{storage_class.provisioner} reports no room for it in StorageClass {storage_class.name} that the node reaches"
+        message = f"{storage_class.provisioner} reports no room for it in StorageClass {storage_class.name} that the node reaches"
         remedy = "free or add storage; reported capacity: kubectl get csistoragecapacities -A"
-        split.blocked(nodes & ~room, "CSI-V26", what, remedy, *evidence)
+        split.blocked(nodes & ~room, "CSI-V26", message, remedy, *evidence)
 
-    def _of_controller(self, storage_class: ObservedClass) -> tuple[Finding, ...]:
+    def _find_controller_faults(self, storage_class: ObservedClass) -> tuple[Finding, ...]:
         """Findings that keep a driver from provisioning volumes, and those that leave it unknown."""
         name, plugin = provisioner(storage_class), storage_class.provisioner
-        known = self._controllers.get((name, plugin))
-        if known is None:
-            known = self._controllers[name, plugin] = self._observe(name, plugin, storage_class)
-        return known
+        known_controllers = self._controllers.get((name, plugin))
+        if known_controllers is None:
+            known_controllers = self._controllers[name, plugin] = self._observe(name, plugin, storage_class)
+        return known_controllers
 
     def _observe(self, name: str, plugin: str, storage_class: ObservedClass) -> tuple[Finding, ...]:
-        index, about = self._index, f"StorageClass {storage_class.name}"
+        index, class_title = self._index, f"StorageClass {storage_class.name}"
         driver = BY_NAME.get(name)
         if driver is None:
             if name in index.provisioned_by:
                 return ()
-            what = f"driver {name} is unknown to this collection, and no bound volume shows that it provisions"
+            message = f"driver {name} is unknown to this collection, and no bound volume shows that it provisions"
             remedy = "check that the driver's controller runs"
-            return (found("CSI-V41", about, what, (f"provisioner: {plugin}",), remedy),)
+            return (found("CSI-V41", class_title, message, (f"provisioner: {plugin}",), remedy),)
         if "deployments" in index.unread:
-            what = f"deployments could not be read, so whether the controller of {name} runs is unknown"
-            return (found("CSI-V41", about, what, (), "let this account list deployments"),)
+            message = f"deployments could not be read, so whether the controller of {name} runs is unknown"
+            return (found("CSI-V41", class_title, message, (), "let this account list deployments"),)
         observed = view(index.snapshot, driver)
         controller = index.controller(driver)
         if controller is None and ownership.may_hide_controller(driver, observed):
@@ -133,12 +135,12 @@ class ExternalProvisioner:
         lacks = prerequisites.check_controller(
             driver, model.DriverRequest(), observed, controller.observed if controller else None
         )
-        noted = [*passed_on(one for one in lacks if one.severity == "blocker")]
+        noted = [*passed_on(lack for lack in lacks if lack.severity == "blocker")]
         if controller is not None:
             moved = frozenset((plugin,)) if in_tree.find_by_name(plugin) is not None else frozenset()
             noted += lacking_sidecar("provisioner", driver, controller, moved)
         return tuple(noted)
 
 
-def _finding(one: Request, id_: str, message: str, remedy: str, *evidence: str) -> Finding:
-    return found(id_, one.about, message, evidence, remedy)
+def _make_finding(request: Request, id_: str, message: str, remedy: str, *evidence: str) -> Finding:
+    return found(id_, request.about, message, evidence, remedy)

@@ -45,195 +45,201 @@ class PersistentVolumeController:
         answers: list[Answer] = []
         static = None
         for request in self._claims.of(pod):
-            split = Split("bind", nodes, partial(_finding, request, pod), request.volume_key)
+            split = Split("bind", nodes, partial(_make_finding, request, pod), request.volume_key)
             if request.missing:
-                self._missing(pod, split)
+                self._refuse_missing_claim(pod, split)
                 answers += split.answers("")
                 continue
             if request.foreign:
-                what = f"claim {request.claim.key} exists and belongs to no pod, so no pod may use it as its own"
-                split.blocked(nodes, "CSI-V40", what, "rename the claim's volume in the pod, or delete the claim")
+                message = f"claim {request.claim.key} exists and belongs to no pod, so no pod may use it as its own"
+                split.blocked(nodes, "CSI-V40", message, "rename the claim's volume in the pod, or delete the claim")
                 answers += split.answers("")
                 continue
             if request.claim.deleting:
                 volume = request.volume
                 policy = f" with policy {volume.policy}" if volume is not None and volume.policy else ""
-                what = f"it is being deleted{policy}, so neither scheduler nor kubelet starts a pod with it"
+                message = f"it is being deleted{policy}, so neither scheduler nor kubelet starts a pod with it"
                 remedy = "before its last pod ends, set persistentVolumeReclaimPolicy of the volume to Retain"
-                split.blocked(nodes, "CSI-V24", what, remedy)
+                split.blocked(nodes, "CSI-V24", message, remedy)
             if request.bound:
-                because = self._bound(request, split)
+                because = self._check_bound_claim(request, split)
             elif request.claim.volume:
-                because = self._asked_for(request, split)
+                because = self._check_named_volume(request, split)
             elif request.volume is not None:
                 because = f"volume {request.volume.name} is reserved for it"
             else:
                 static = static or self._claims.static(pod)
-                because = self._open(request, pod, split, static.sure[request.volume_key])
-                if not self._made_for(request) and self._claims.is_contended(request):
-                    what = "more claims than free volumes of its class fit, and another claim may take the last one"
-                    split.unknown(nodes, "CSI-V41", what, "create a volume for each claim, or set spec.volumeName")
+                because = self._check_unbound_claim(request, pod, split, static.sure[request.volume_key])
+                if not self._is_provisioned(request) and self._claims.is_contended(request):
+                    message = "more claims than free volumes of its class fit, and another claim may take the last one"
+                    split.unknown(nodes, "CSI-V41", message, "create a volume for each claim, or set spec.volumeName")
                 unsure = static.maybe[request.volume_key] & nodes
-                if unsure and not self._made_for(request):
-                    what = "several volumes fit, and another claim of the pod may take the last one"
-                    split.unknown(unsure, "CSI-V41", what, "set spec.volumeName in each claim")
+                if unsure and not self._is_provisioned(request):
+                    message = "several volumes fit, and another claim of the pod may take the last one"
+                    split.unknown(unsure, "CSI-V41", message, "set spec.volumeName in each claim")
             answers += split.answers(because)
         return answers + unclaimed("bind", pod, nodes)
 
-    def _missing(self, pod: PodToStart, split: Split) -> None:
+    def _refuse_missing_claim(self, pod: PodToStart, split: Split) -> None:
         if "persistentvolumeclaims" in self._index.unread:
-            what = "claims could not be read, so whether this one exists is unknown"
-            split.unread("CSI-V41", "persistentvolumeclaims", what)
+            message = "claims could not be read, so whether this one exists is unknown"
+            split.unread("CSI-V41", "persistentvolumeclaims", message)
             return
-        what = f"{pod.workload} uses the claim, but the claim does not exist"
-        split.blocked(split.nodes, "CSI-V27", what, "create the claim, or correct the workload")
+        message = f"{pod.workload} uses the claim, but the claim does not exist"
+        split.blocked(split.nodes, "CSI-V27", message, "create the claim, or correct the workload")
 
     # Bound claims
 
-    def _bound(self, request: Request, split: Split) -> str:
+    def _check_bound_claim(self, request: Request, split: Split) -> str:
         claim, volume = request.claim, request.volume
         remedy = "restore the volume from a record, with claimRef.uid of this claim; do not delete the claim"
         if claim.phase == "Lost":
-            what = f"the claim is Lost: its volume {claim.volume or '(none named)'} does not exist or belongs to another claim"
-            split.blocked(split.nodes, "CSI-V23", what, remedy)
+            message = f"the claim is Lost: its volume {claim.volume or '(none named)'} does not exist or belongs to another claim"
+            split.blocked(split.nodes, "CSI-V23", message, remedy)
         elif volume is None:
-            self._no_volume(claim, split, "CSI-V23", remedy)
+            self._refuse_missing_volume(claim, split, "CSI-V23", remedy)
         elif not belongs(volume, claim):
-            _foreign(claim, volume, split)
+            _refuse_other_claims_volume(claim, volume, split)
         return f"it is bound to volume {claim.volume}"
 
-    def _no_volume(self, claim: ObservedClaim, split: Split, id_: str, remedy: str) -> None:
+    def _refuse_missing_volume(self, claim: ObservedClaim, split: Split, id_: str, remedy: str) -> None:
         if "persistentvolumes" in self._index.unread:
-            what = f"PersistentVolumes could not be read, so whether volume {claim.volume} exists is unknown"
-            split.unread("CSI-V41", "persistentvolumes", what)
+            message = f"PersistentVolumes could not be read, so whether volume {claim.volume} exists is unknown"
+            split.unread("CSI-V41", "persistentvolumes", message)
             return
         split.blocked(split.nodes, id_, f"its volume {claim.volume} does not exist", remedy)
 
     # Claims without a volume
 
-    def _asked_for(self, request: Request, split: Split) -> str:
+    def _check_named_volume(self, request: Request, split: Split) -> str:
         """A claim that names its volume itself and is not bound yet."""
         claim, volume = request.claim, request.volume
         because = f"it requests volume {claim.volume}, which is available"
         if volume is None:
-            self._no_volume(claim, split, "CSI-V40", "create the volume, or a claim without spec.volumeName")
+            self._refuse_missing_volume(
+                claim, split, "CSI-V40", "create the volume, or a claim without spec.volumeName"
+            )
         elif belongs(volume, claim):
             return because
         elif volume.claim:
-            _foreign(claim, volume, split)
+            _refuse_other_claims_volume(claim, volume, split)
         elif misfit := _format_error(request, volume):
-            what = f"it requests volume {volume.name}, which is {misfit}"
-            split.blocked(split.nodes, "CSI-V40", what, "create a claim that fits the volume")
+            message = f"it requests volume {volume.name}, which is {misfit}"
+            split.blocked(split.nodes, "CSI-V40", message, "create a claim that fits the volume")
         elif claim.narrowed:
-            _narrowed(claim, split)
+            _report_narrowed_claim(claim, split)
         return because
 
-    def _open(self, request: Request, pod: PodToStart, split: Split, taken: int) -> str:
+    def _check_unbound_claim(self, request: Request, pod: PodToStart, split: Split, taken: int) -> str:
         """A claim that names no volume and has none."""
         claim = request.claim
         if "storageclasses" in self._index.unread:
-            what = "StorageClasses could not be read, so whether the claim gets a volume is unknown"
-            split.unread("CSI-V41", "storageclasses", what)
+            message = "StorageClasses could not be read, so whether the claim gets a volume is unknown"
+            split.unread("CSI-V41", "storageclasses", message)
             return ""
         if claim.narrowed:
-            _narrowed(claim, split)
+            _report_narrowed_claim(claim, split)
             return ""
         mode = storage_class.binding_mode if (storage_class := self._claims.storage_class(request)) is not None else ""
         if mode not in ("", WAITS, "Immediate"):
-            what = f"volumeBindingMode of its StorageClass is {mode}, expected Immediate or WaitForFirstConsumer"
-            split.unknown(split.nodes, "CSI-V41", what, "use a newer release of the collection")
+            message = f"volumeBindingMode of its StorageClass is {mode}, expected Immediate or WaitForFirstConsumer"
+            split.unknown(split.nodes, "CSI-V41", message, "use a newer release of the collection")
             return ""
-        some = self._claims.candidates(request)
+        candidates = self._claims.candidates(request)
         if not self._claims.waits(request):
-            if some:
-                return f"volume {some[0].name} fits"
-            if not self._made_for(request):
-                split.blocked(split.nodes, *self._no_provisioner(request))
+            if candidates:
+                return f"volume {candidates[0].name} fits"
+            if not self._is_provisioned(request):
+                split.blocked(split.nodes, *self._explain_unprovisioned_claim(request))
             else:
-                self._waited(request, split)
+                self._report_waiting_claim(request, split)
             return "a volume is provisioned for it"
-        self._promised(request, split)
+        self._refuse_unfit_reserved_volume(request, split)
         if claim.selected_node in self._index.bit:
-            what = f"node {claim.selected_node} is selected for it, and its volume is not provisioned yet"
+            message = f"node {claim.selected_node} is selected for it, and its volume is not provisioned yet"
             remedy = f"kubectl -n {claim.namespace} describe pvc {claim.name}; check the log of its provisioner"
-            split.unknown(split.nodes, "CSI-V41", what, remedy)
+            split.unknown(split.nodes, "CSI-V41", message, remedy)
         if pod.node and not claim.selected_node:
-            what = f"StorageClass {request.storage_class} waits for the scheduler, which spec.nodeName bypasses"
+            message = f"StorageClass {request.storage_class} waits for the scheduler, which spec.nodeName bypasses"
             remedy = "replace spec.nodeName by nodeSelector kubernetes.io/hostname"
-            split.blocked(split.nodes, "CSI-V40", what, remedy)
-        if not self._made_for(request):
+            split.blocked(split.nodes, "CSI-V40", message, remedy)
+        if not self._is_provisioned(request):
             static = self._claims.static(pod)
-            rest = split.nodes & ~taken & ~static.maybe[request.volume_key]
-            split.blocked(rest, *self._no_provisioner(request))
-            return f"one of {len(some)} volumes of StorageClass {request.storage_class} fits"
+            undecided = split.nodes & ~taken & ~static.maybe[request.volume_key]
+            split.blocked(undecided, *self._explain_unprovisioned_claim(request))
+            return f"one of {len(candidates)} volumes of StorageClass {request.storage_class} fits"
         return (
-            "a volume is provisioned for it" if not some else f"one of {len(some)} volumes fits, or one is provisioned"
+            "a volume is provisioned for it"
+            if not candidates
+            else f"one of {len(candidates)} volumes fits, or one is provisioned"
         )
 
-    def _promised(self, request: Request, split: Split) -> None:
+    def _refuse_unfit_reserved_volume(self, request: Request, split: Split) -> None:
         """A volume that the scheduler takes for a claim wherever it is reachable, and waits in vain until it is bound."""
         volume = self._claims.promised(request)
         if volume is not None:
-            what = f"volume {volume.name} is reserved for it, and is {_format_error(request, volume)}"
+            message = f"volume {volume.name} is reserved for it, and is {_format_error(request, volume)}"
             remedy = f"correct spec.accessModes of one of them, or remove claimRef: kubectl edit pv {volume.name}"
-            there = reachable(self._index, volume)
-            split.blocked(there, "CSI-V40", what, remedy)
-            if there & split.nodes:
-                what += f"; the scheduler may still choose {self._index.names(there & split.nodes)[0]}"
-                split.unknown(split.nodes & ~there, "CSI-V41", what, remedy)
+            reaching = reachable(self._index, volume)
+            split.blocked(reaching, "CSI-V40", message, remedy)
+            if reaching & split.nodes:
+                message += f"; the scheduler may still choose {self._index.names(reaching & split.nodes)[0]}"
+                split.unknown(split.nodes & ~reaching, "CSI-V41", message, remedy)
 
-    def _waited(self, request: Request, split: Split) -> None:
+    def _report_waiting_claim(self, request: Request, split: Split) -> None:
         """A volume that is made before its pod is placed is there soon, or something keeps it from being made."""
         claim = request.claim
         since = parse_time(claim.waits_since)
         if since is None or self._index.snapshot.taken_at - since <= _MADE_WITHIN:
             return
         minutes = int((self._index.snapshot.taken_at - since).total_seconds() // 60)
-        what = f"it has waited {minutes} minutes for StorageClass {request.storage_class} to provision its volume"
+        message = f"it has waited {minutes} minutes for StorageClass {request.storage_class} to provision its volume"
         remedy = f"kubectl -n {claim.namespace} describe pvc {claim.name}; check the log of its provisioner"
-        split.unknown(split.nodes, "CSI-V41", what, remedy)
+        split.unknown(split.nodes, "CSI-V41", message, remedy)
 
-    def _made_for(self, request: Request) -> bool:
+    def _is_provisioned(self, request: Request) -> bool:
         storage_class = self._claims.storage_class(request)
         return storage_class is not None and provisioner(storage_class) not in NO_PROVISIONER
 
-    def _no_provisioner(self, request: Request) -> tuple[str, str, str]:
+    def _explain_unprovisioned_claim(self, request: Request) -> tuple[str, str, str]:
         if self._claims.storage_class(request) is None:
-            what = f"its StorageClass {request.storage_class} does not exist"
+            message = f"its StorageClass {request.storage_class} does not exist"
             if request.claim.storage_class is None and not request.storage_class:
-                what = "the claim names no StorageClass and the cluster has no default one"
+                message = "the claim names no StorageClass and the cluster has no default one"
             elif not request.storage_class:
-                what = "the claim requests no StorageClass"
+                message = "the claim requests no StorageClass"
             remedy = "create the StorageClass, or a claim that names another one"
         else:
-            what = f"its StorageClass {request.storage_class} has no provisioner"
+            message = f"its StorageClass {request.storage_class} has no provisioner"
             remedy = "create a PersistentVolume of that class"
         free = [
-            one for one in self._index.snapshot.volumes if not one.claim and one.storage_class == request.storage_class
+            volume
+            for volume in self._index.snapshot.volumes
+            if not volume.claim and volume.storage_class == request.storage_class
         ]
         if free:
-            misfits = sorted({_format_error(request, one) or "not reachable from these nodes" for one in free})
-            what += f", and its free volumes are {' or '.join(misfits)}"
+            misfits = sorted({_format_error(request, volume) or "not reachable from these nodes" for volume in free})
+            message += f", and its free volumes are {' or '.join(misfits)}"
         else:
-            what += ", and no free volume fits"
-        return "CSI-V26", what, remedy
+            message += ", and no free volume fits"
+        return "CSI-V26", message, remedy
 
 
-def _foreign(claim: ObservedClaim, volume: ObservedVolume, split: Split) -> None:
-    what = f"volume {volume.name} is {volume.phase or 'taken'}"
-    what += f" and belongs to claim {volume.claim or '(none)'}"
+def _refuse_other_claims_volume(claim: ObservedClaim, volume: ObservedVolume, split: Split) -> None:
+    message = f"volume {volume.name} is {volume.phase or 'taken'}"
+    message += f" and belongs to claim {volume.claim or '(none)'}"
     if volume.claim == claim.key:
-        what += f" with uid {volume.claim_uid}, expected uid {claim.uid}"
+        message += f" with uid {volume.claim_uid}, expected uid {claim.uid}"
     remedy = f'if nothing else uses the data: kubectl patch pv {volume.name} --type merge -p \'{{"spec":{{"claimRef":{{"uid":null}}}}}}\''
     if volume.claim != claim.key:
         remedy = "recreate the claim with another volume, or delete the claim that has this one"
-    split.blocked(split.nodes, "CSI-V40", what, remedy)
+    split.blocked(split.nodes, "CSI-V40", message, remedy)
 
 
-def _narrowed(claim: ObservedClaim, split: Split) -> None:
-    what = f"its spec has {', '.join(claim.narrowed)}, which this report does not evaluate"
+def _report_narrowed_claim(claim: ObservedClaim, split: Split) -> None:
+    message = f"its spec has {', '.join(claim.narrowed)}, which this report does not evaluate"
     remedy = f"after its pod is created: kubectl -n {claim.namespace} describe pvc {claim.name}"
-    split.unknown(split.nodes, "CSI-V41", what, remedy)
+    split.unknown(split.nodes, "CSI-V41", message, remedy)
 
 
 def _format_error(request: Request, volume: ObservedVolume) -> str:
@@ -254,7 +260,7 @@ def _format_error(request: Request, volume: ObservedVolume) -> str:
     return "" if fits(volume, claim) else "of another VolumeAttributesClass"
 
 
-def _finding(request: Request, pod: PodToStart, id_: str, message: str, remedy: str) -> Finding:
-    there = not request.missing and not request.made
-    evidence = f"claim {request.claim.key}: phase {request.claim.phase}" if there else f"used by {pod.workload}"
+def _make_finding(request: Request, pod: PodToStart, id_: str, message: str, remedy: str) -> Finding:
+    is_there = not request.missing and not request.made
+    evidence = f"claim {request.claim.key}: phase {request.claim.phase}" if is_there else f"used by {pod.workload}"
     return found(id_, request.about, message, (evidence,), remedy)

@@ -45,7 +45,7 @@ class AttachCapacity:
             named |= own
             needed.update(made)
         needed.update(volume[0] for volume in named)
-        leaving = named.union(*map(self._limits.volumes_of, workload.pods))
+        leaving = named.union(*map(self._limits.list_volumes, workload.pods))
         for driver, number in sorted(needed.items()):
             room = self._count_room(driver, nodes, leaving, number, _find_least_share(driver, needs))
             if room < number:
@@ -75,7 +75,7 @@ class AttachCapacity:
         if not self._limits.limits:
             return
         by_driver, volumes = self._collect_needs(workloads)
-        leaving = volumes.union(*(self._limits.volumes_of(pod) for dummy, places, now in workloads for pod in now))
+        leaving = volumes.union(*(self._limits.list_volumes(pod) for dummy, places, now in workloads for pod in now))
         for driver, by_nodes in sorted(by_driver.items()):
             limits, unlimited = self._limits.limits.get(driver, {}), self._index.all
             for name in limits:

@@ -129,11 +129,11 @@ class Scheduler:
     def _check_profile(self, pod: PodToStart, split: Split) -> None:
         """Whether these are the filters that decide, and whether the pod is in the queue."""
         if pod.placement.scheduler:
-            what = f"spec.schedulerName is {pod.placement.scheduler}, whose rules are unknown"
-            split.unknown(split.nodes, "CSI-W21", what, "check the events of its pods")
+            message = f"spec.schedulerName is {pod.placement.scheduler}, whose rules are unknown"
+            split.unknown(split.nodes, "CSI-W21", message, "check the events of its pods")
         if pod.placement.gated:
-            what = "the pod has schedulingGates, and waits until a controller removes them"
-            split.unknown(split.nodes, "CSI-W21", what, "find the controller that removes the gates")
+            message = "the pod has schedulingGates, and waits until a controller removes them"
+            split.unknown(split.nodes, "CSI-W21", message, "find the controller that removes the gates")
         for resource in ("nodes", "pods"):
             if resource in self._index.unread:
                 split.unread("CSI-W21", resource, f"{resource} could not be read")

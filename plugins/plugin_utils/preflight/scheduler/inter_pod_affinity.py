@@ -30,31 +30,31 @@ class InterPodAffinity:
     def filter_pod(self, pod: PodToStart, split: Split) -> None:
         """Block nodes that a term excludes; a term about labels of namespaces is unknown."""
         if self.is_open(pod.shape):
-            what = "an affinity between pods selects namespaces, or a label that its controller sets"
-            split.unknown(split.nodes, "CSI-W21", what, "name the namespaces in the term")
+            message = "an affinity between pods selects namespaces, or a label that its controller sets"
+            split.unknown(split.nodes, "CSI-W21", message, "name the namespaces in the term")
             return
         remedy = "add nodes, or change the affinity between the pods"
         # Preemption brings no pod to a node.
-        what = "its required podAffinity excludes the node"
-        split.blocked(self._find_unattracted(pod.shape), "CSI-W20", what, remedy)
-        for what, nodes in (
+        message = "its required podAffinity excludes the node"
+        split.blocked(self._find_unattracted(pod.shape), "CSI-W20", message, remedy)
+        for message, nodes in (
             ("its required podAntiAffinity excludes the node", self._find_repelled(pod.shape)),
             ("the podAntiAffinity of a pod there excludes the node", self._find_repelling(pod.shape)),
         ):
-            self._infos.block(split, pod.shape, nodes, what, remedy)
+            self._infos.block(split, pod.shape, nodes, message, remedy)
 
     def is_open(self, shape: PodShape) -> bool:
         """Whether it is not known which pods a term selects, of this pod or of one that may reject it."""
-        own = (*shape.affinity, *shape.anti_affinity)
-        keys = {key for term in own for key in (*term.pods.match_keys, *term.pods.mismatch_keys)}
-        if not all(term.is_known for term in own) or keys.intersection(ADDED_LABELS) - {
+        terms = (*shape.affinity, *shape.anti_affinity)
+        keys = {key for term in terms for key in (*term.pods.match_keys, *term.pods.mismatch_keys)}
+        if not all(term.is_known for term in terms) or keys.intersection(ADDED_LABELS) - {
             key for key, _value in shape.labels
         }:
             return True
         return any(
-            not term.is_known and matches_labels(term.pods.select(dict(other.labels)), dict(shape.labels))
-            for other, _nodes in self._infos.list_pods(limiting=True)
-            for term in other.anti_affinity
+            not term.is_known and matches_labels(term.pods.select(dict(other_shape.labels)), dict(shape.labels))
+            for other_shape, _nodes in self._infos.list_pods(limiting=True)
+            for term in other_shape.anti_affinity
         )
 
     def _find_repelled(self, shape: PodShape) -> int:
@@ -62,17 +62,17 @@ class InterPodAffinity:
         return union(
             self._find_domains(term.topology_key, self._infos.find_nodes(names))
             for term in shape.anti_affinity
-            for other, names in self._infos.list_pods()
-            if _selects(term, shape, other)
+            for other_shape, names in self._infos.list_pods()
+            if _selects(term, shape, other_shape)
         )
 
     def _find_repelling(self, shape: PodShape) -> int:
         """Nodes in the domain of a pod whose anti-affinity names the pod."""
         return union(
             self._find_domains(term.topology_key, self._infos.find_nodes(names))
-            for other, names in self._infos.list_pods(limiting=True)
-            for term in other.anti_affinity
-            if _selects(term, other, shape)
+            for other_shape, names in self._infos.list_pods(limiting=True)
+            for term in other_shape.anti_affinity
+            if _selects(term, other_shape, shape)
         )
 
     def _find_unattracted(self, shape: PodShape) -> int:
@@ -81,8 +81,8 @@ class InterPodAffinity:
             return 0
         nodes = union(
             self._infos.find_nodes(names)
-            for other, names in self._infos.list_pods()
-            if all(_selects(term, shape, other) for term in shape.affinity)
+            for other_shape, names in self._infos.list_pods()
+            if all(_selects(term, shape, other_shape) for term in shape.affinity)
         )
         accepted = self._index.all
         for term in shape.affinity:
@@ -96,7 +96,11 @@ class InterPodAffinity:
 
     def _find_domains(self, key: str, nodes: int) -> int:
         """All nodes that have the same value of a label as one of these."""
-        return union(some for _value, some in self._index.by_value(key) if some & nodes) if nodes else 0
+        return (
+            union(value_nodes for _value, value_nodes in self._index.by_value(key) if value_nodes & nodes)
+            if nodes
+            else 0
+        )
 
 
 def _selects(term: PodAffinityTerm, holder: PodShape, pod: PodShape) -> bool:

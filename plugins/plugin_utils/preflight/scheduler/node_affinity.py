@@ -31,10 +31,12 @@ class NodeAffinity:
         added = index.runtime_classes.get(placement.runtime_class, ANYWHERE)
         for by, selector in (("nodeSelector", placement.selector), ("RuntimeClass", added.selector)):
             for key, value in selector:
-                what = f"{by} {key}={value} does not match the node's labels"
+                message = f"{by} {key}={value} does not match the node's labels"
                 outside = index.all & ~index.with_label(key, value)
-                split.blocked(outside, "CSI-W20", what, "label the nodes, or recreate the pods with another selector")
+                split.blocked(
+                    outside, "CSI-W20", message, "label the nodes, or recreate the pods with another selector"
+                )
         if placement.terms is not None:
             outside = index.all & ~index.matching(placement.terms, exact=True)
-            what = "its required node affinity does not match the node"
-            split.blocked(outside, "CSI-W20", what, "label the nodes, or recreate the pods with another affinity")
+            message = "its required node affinity does not match the node"
+            split.blocked(outside, "CSI-W20", message, "label the nodes, or recreate the pods with another affinity")

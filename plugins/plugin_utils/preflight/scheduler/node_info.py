@@ -115,15 +115,17 @@ class NodeInfos:
             nodes |= self._index.bit.get(name, 0)
         return nodes
 
-    def block(self, split: Split, shape: PodShape, nodes: int, what: str, remedy: str) -> None:
+    def block(self, split: Split, shape: PodShape, nodes: int, message: str, remedy: str) -> None:
         """Block nodes for a pod; of those with a pod that it may preempt it is unknown."""
         if nodes & split.nodes:
             preempted = 0
             if self.has_lower_priority(shape):
-                lower = (names for other, names in self.list_pods() if _is_lower(other.priority, shape.priority))
+                lower = (
+                    names for other_shape, names in self.list_pods() if _is_lower(other_shape.priority, shape.priority)
+                )
                 preempted = union(map(self.find_nodes, lower))
-            split.blocked(nodes & ~preempted, "CSI-W20", what, remedy)
-            split.unknown(nodes & preempted, "CSI-W21", f"{what}, and it may preempt pods there", remedy)
+            split.blocked(nodes & ~preempted, "CSI-W20", message, remedy)
+            split.unknown(nodes & preempted, "CSI-W21", f"{message}, and it may preempt pods there", remedy)
 
     def _change(self, pod: ResidentPod, count: int) -> None:
         """Give a node back what so many pods take."""
@@ -132,9 +134,9 @@ class NodeInfos:
         if free is None:
             return
         for resource, requested in shape.requests:
-            left = free[resource] = free.get(resource, 0) + count * requested
+            room_left = free[resource] = free.get(resource, 0) + count * requested
             for amount, room in self._rooms.get(resource, {}).items():
-                if (left >= amount) != bool(room & bit):
+                if (room_left >= amount) != bool(room & bit):
                     self._rooms[resource][amount] = room ^ bit
 
 

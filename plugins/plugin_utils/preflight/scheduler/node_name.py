@@ -19,6 +19,6 @@ class NodeName:
     def filter_pod(self, pod: PodToStart, split: Split) -> None:
         """Block all other nodes."""
         if pod.node:
-            what = f"the pod is bound to node {pod.node}"
+            message = f"the pod is bound to node {pod.node}"
             remedy = "recreate its pods without spec.nodeName"
-            split.blocked(split.nodes & ~self._index.bit.get(pod.node, 0), "CSI-W20", what, remedy)
+            split.blocked(split.nodes & ~self._index.bit.get(pod.node, 0), "CSI-W20", message, remedy)

@@ -22,21 +22,23 @@ class NodePorts:
 
     def find_rejecting_nodes(self, shape: PodShape) -> int:
         """The nodes on which another pod has one of a pod's ports."""
-        others = self._infos.list_pods(limiting=True) if shape.ports else ()
-        return union(self._infos.find_nodes(nodes) for other, nodes in others if _find_conflict(shape, other))
+        occupied = self._infos.list_pods(limiting=True) if shape.ports else ()
+        return union(
+            self._infos.find_nodes(nodes) for other_shape, nodes in occupied if _find_conflict(shape, other_shape)
+        )
 
     def filter_pod(self, pod: PodToStart, split: Split) -> None:
         """Block nodes whose ports are taken."""
         numbers = ", ".join(str(number) for _protocol, _address, number in pod.shape.ports)
-        what = f"another pod has one of its host ports ({numbers})"
+        message = f"another pod has one of its host ports ({numbers})"
         remedy = "use a Service instead of host ports, or other ports"
-        self._infos.block(split, pod.shape, self.find_rejecting_nodes(pod.shape), what, remedy)
+        self._infos.block(split, pod.shape, self.find_rejecting_nodes(pod.shape), message, remedy)
 
 
-def _find_conflict(shape: PodShape, other: PodShape) -> bool:
+def _find_conflict(shape: PodShape, other_shape: PodShape) -> bool:
     return any(
         (protocol, number) == (other_protocol, other_number)
         and (address == other_address or _EVERY_ADDRESS in (address, other_address))
         for protocol, address, number in shape.ports
-        for other_protocol, other_address, other_number in other.ports
+        for other_protocol, other_address, other_number in other_shape.ports
     )

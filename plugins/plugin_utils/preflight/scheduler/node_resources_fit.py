@@ -31,8 +31,8 @@ class NodeResourcesFit:
             shown = f"{amount / 1000:g}" if resource == "cpu" else str(amount)
             # Preemption cannot help there.
             small = self._index.all & ~self._infos.find_large_nodes(resource, amount)
-            what = f"the node has less than {shown} of {resource} in all"
-            split.blocked(small, "CSI-W20", what, "add nodes that have more, or request less")
+            message = f"the node has less than {shown} of {resource} in all"
+            split.blocked(small, "CSI-W20", message, "add nodes that have more, or request less")
             full = self._index.all & ~self._infos.find_room(resource, amount)
-            what = f"the node has less than {shown} of {resource} left"
-            self._infos.block(split, pod.shape, full, what, "add nodes, or scale down other workloads")
+            message = f"the node has less than {shown} of {resource} left"
+            self._infos.block(split, pod.shape, full, message, "add nodes, or scale down other workloads")

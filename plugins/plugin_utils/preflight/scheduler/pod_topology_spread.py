@@ -34,15 +34,15 @@ class PodTopologySpread:
     def filter_pod(self, pod: PodToStart, split: Split) -> None:
         """Block nodes that lack a label or whose domain has too many pods."""
         remedy = "label the nodes, or set whenUnsatisfiable to ScheduleAnyway"
-        what = "the node lacks a label of its topologySpreadConstraints"
-        split.blocked(self._find_unlabelled(pod.shape), "CSI-W20", what, remedy)
+        message = "the node lacks a label of its topologySpreadConstraints"
+        split.blocked(self._find_unlabelled(pod.shape), "CSI-W20", message, remedy)
         if self.is_open(pod.shape):
-            what = "its topologySpreadConstraints compare a label that its controller sets"
-            split.unknown(split.nodes, "CSI-W21", what, "create the report again when a pod of its template runs")
+            message = "its topologySpreadConstraints compare a label that its controller sets"
+            split.unknown(split.nodes, "CSI-W21", message, "create the report again when a pod of its template runs")
             return
-        what = "the node's domain has too many of its pods for its topologySpreadConstraints"
+        message = "the node's domain has too many of its pods for its topologySpreadConstraints"
         remedy = "add nodes to the other domains, or raise maxSkew"
-        self._infos.block(split, pod.shape, self._find_skewed(pod.shape), what, remedy)
+        self._infos.block(split, pod.shape, self._find_skewed(pod.shape), message, remedy)
 
     def is_open(self, shape: PodShape) -> bool:
         """Whether a constraint compares a label that a pod will have and its template has not."""
@@ -70,11 +70,11 @@ class PodTopologySpread:
             counted &= self._taints.find_tolerated_nodes(shape.placement) & ~self._infos.drained
         selector = constraint.pods.select(labels)
         pods: Counter[str] = Counter()
-        for other, nodes in self._infos.list_pods():
+        for other_shape, nodes in self._infos.list_pods():
             if (
-                other.namespace == shape.namespace
-                and not other.deleting
-                and matches_labels(selector, dict(other.labels))
+                other_shape.namespace == shape.namespace
+                and not other_shape.deleting
+                and matches_labels(selector, dict(other_shape.labels))
             ):
                 pods.update({node: count for node, count in nodes.items() if index.bit.get(node, 0) & counted})
         domains = {value: nodes for value, nodes in index.by_value(constraint.topology_key) if nodes & counted}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All pods of a workload placed one after the other, with the room and the static volumes that each of them takes. Pure."""
+"""All pods of a workload placed candidate after the other, with the room and the static volumes that each of them takes. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _TakenVolumes:
 
 
 class PodsTogether:
-    """The nodes and free volumes of one snapshot. filter_nodes: those that the pods there leave for a pod."""
+    """The nodes and free volumes of candidate snapshot. filter_nodes: those that the pods there leave for a pod."""
 
     def __init__(
         self, index: Index, claims: Claims, infos: NodeInfos, filter_nodes: Callable[[PodShape, int], int]
@@ -60,10 +60,14 @@ class PodsTogether:
 
     def _list_static_requests(self, pod: PodToStart) -> list[Request]:
         """The claims that take a volume which exists once their pod is placed, the smallest first as the scheduler does."""
-        requests = (one for one in self._claims.of(pod) if one.open and self._claims.waits(one))
-        classes = ((one, self._claims.storage_class(one)) for one in requests)
-        static = (one for one, found in classes if found is not None and provisioner(found) in NO_PROVISIONER)
-        return sorted(static, key=lambda one: one.claim.size)
+        requests = (request for request in self._claims.of(pod) if request.open and self._claims.waits(request))
+        classes = ((request, self._claims.storage_class(request)) for request in requests)
+        static = (
+            request
+            for request, storage_class in classes
+            if storage_class is not None and provisioner(storage_class) in NO_PROVISIONER
+        )
+        return sorted(static, key=lambda request: request.claim.size)
 
     def _place_pods(self, places: Places, first: int) -> int:
         placed: list[ResidentPod] = []
@@ -74,15 +78,15 @@ class PodsTogether:
             self._infos.send_away(pod.leaving)
             requests = self._list_static_requests(pod)
             for _number in range(pod.count):
-                left = self._filter_nodes(pod.shape, self._filter_by_volumes(requests, nodes, taken))
-                while left:
-                    position = find_position(left, position + 1)
+                free_nodes = self._filter_nodes(pod.shape, self._filter_by_volumes(requests, nodes, taken))
+                while free_nodes:
+                    position = find_position(free_nodes, position + 1)
                     if self._take_volumes(requests, 1 << position, taken):
                         placed.append((pod.shape, self._index.node_list[position].name))
                         self._infos.add(placed[-1])
                         break
-                    left &= ~(1 << position)
-                if not left:
+                    free_nodes &= ~(1 << position)
+                if not free_nodes:
                     break
         for resident in placed:
             self._infos.remove(resident)
@@ -106,7 +110,7 @@ class PodsTogether:
         for request in requests:
             if not request.made and request.claim.key in taken.pins:
                 continue
-            reached = ((one, reachable(self._index, one)) for one in self._list_free(request, taken))
+            reached = ((candidate, reachable(self._index, candidate)) for candidate in self._list_free(request, taken))
             volume, nodes = next((pair for pair in reached if pair[0].name not in names and pair[1] & node), (None, 0))
             if volume is None:
                 return False

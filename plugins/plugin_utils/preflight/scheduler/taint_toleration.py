@@ -20,10 +20,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split i
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
 
 # Admission gives every pod the first two, and the DaemonSet controller all of them to its pods.
-_GIVEN = tuple(
+_ADDED_BY_ADMISSION = tuple(
     Toleration(f"node.kubernetes.io/{key}", "Exists", "", "NoExecute") for key in ("not-ready", "unreachable")
 )
-_OF_DAEMONS = _GIVEN + tuple(
+_OF_DAEMONS = _ADDED_BY_ADMISSION + tuple(
     Toleration(f"node.kubernetes.io/{key}", "Exists", "", "NoSchedule")
     for key in ("disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
 )
@@ -35,8 +35,8 @@ _OPERATORS = ("Equal", "Exists")
 def collect_tolerations(index: Index, pod: PodToStart) -> tuple[Toleration, ...]:
     """All tolerations of a pod, with those of its RuntimeClass and those that admission or its controller adds."""
     added = index.runtime_classes.get(pod.placement.runtime_class, ANYWHERE).tolerations
-    given = _OF_DAEMONS if pod.workload.startswith("DaemonSet ") else _GIVEN
-    return pod.placement.tolerations + added + given
+    tolerations = _OF_DAEMONS if pod.workload.startswith("DaemonSet ") else _ADDED_BY_ADMISSION
+    return pod.placement.tolerations + added + tolerations
 
 
 class TaintToleration:
@@ -51,7 +51,7 @@ class TaintToleration:
     def find_tolerated_nodes(self, placement: Placement) -> int:
         """The nodes whose taints a pod tolerates."""
         added = self._index.runtime_classes.get(placement.runtime_class, ANYWHERE).tolerations
-        tolerations = placement.tolerations + added + _GIVEN
+        tolerations = placement.tolerations + added + _ADDED_BY_ADMISSION
         return union(
             nodes
             for taints, nodes in self._taints.items()
@@ -62,20 +62,24 @@ class TaintToleration:
         """Block nodes with a taint that the pod does not tolerate. A pod that is bound already is only evicted, by NoExecute."""
         effects = ("NoExecute",) if pod.node else ("NoSchedule", "NoExecute")
         tolerations = collect_tolerations(self._index, pod)
-        known = tuple(toleration for toleration in tolerations if toleration.operator in _OPERATORS)
+        known_tolerations = tuple(toleration for toleration in tolerations if toleration.operator in _OPERATORS)
         for taints, nodes in self._taints.items():
             for taint in taints:
-                if not nodes & split.nodes or taint.effect not in effects or accepted(taint, known):
+                if not nodes & split.nodes or taint.effect not in effects or accepted(taint, known_tolerations):
                     continue
                 shown = f"{taint.key}={taint.value}" if taint.value else taint.key
-                compared = [one for one in tolerations if one.operator not in _OPERATORS and one.key == taint.key]
+                compared = [
+                    toleration
+                    for toleration in tolerations
+                    if toleration.operator not in _OPERATORS and toleration.key == taint.key
+                ]
                 if compared:
-                    what = f"its toleration of taint {shown}:{taint.effect} has operator {compared[0].operator}, expected Equal or Exists"
-                    split.unknown(nodes, "CSI-W21", what, "use operator Equal or Exists")
+                    message = f"its toleration of taint {shown}:{taint.effect} has operator {compared[0].operator}, expected Equal or Exists"
+                    split.unknown(nodes, "CSI-W21", message, "use operator Equal or Exists")
                     continue
-                what = f"taint {shown}:{taint.effect} is not tolerated"
+                message = f"taint {shown}:{taint.effect} is not tolerated"
                 names = self._index.names(nodes & split.nodes)[:NAMED_NODES]
-                split.blocked(nodes, "CSI-W20", what, _find_remedy(pod, taint, " ".join(names)))
+                split.blocked(nodes, "CSI-W20", message, _find_remedy(pod, taint, " ".join(names)))
 
 
 def _find_remedy(pod: PodToStart, taint: Taint, nodes: str) -> str:

@@ -56,16 +56,16 @@ class VolumeBinding:
             self._filter_by_affinity(request, volume, split)
             return f"volume {volume.name} is reachable there"
         if request.open and not self._claims.waits(request) and self._claims.candidates(request):
-            what = f"{request.volume_key}: several volumes fit, and different nodes reach them"
-            split.unknown(split.nodes, "CSI-W21", what, "set spec.volumeName in the claim")
+            message = f"{request.volume_key}: several volumes fit, and different nodes reach them"
+            split.unknown(split.nodes, "CSI-W21", message, "set spec.volumeName in the claim")
             return ""
         # If the node is gone, the external-provisioner asks the scheduler for another one
         # (https://github.com/kubernetes-csi/external-provisioner, pkg/controller/controller.go, prepareProvision).
         if claim.selected_node in index.bit and self._claims.waits(request):
             outside = index.all & ~index.bit.get(claim.selected_node, 0)
-            what = f"{request.volume_key}: the scheduler has selected node {claim.selected_node} for its volume"
+            message = f"{request.volume_key}: the scheduler has selected node {claim.selected_node} for its volume"
             remedy = f"if provisioning hangs: kubectl -n {claim.namespace} annotate pvc {claim.name} volume.kubernetes.io/selected-node-"
-            split.blocked(outside, "CSI-W20", what, remedy)
+            split.blocked(outside, "CSI-W20", message, remedy)
             return "the scheduler has chosen the node"
         if not request.open or self._claims.waits(request):
             self._filter_free_volumes(request, pod, split)
@@ -79,21 +79,21 @@ class VolumeBinding:
         It chooses the smallest by node affinity as written, and translates it before it binds the volume (binder.go,
         checkBindings). Another open claim of the pod can take the smallest one.
         """
-        others = sum(each.open for each in self._claims.of(pod)) > 1
-        left = self._index.all
+        has_several = sum(other_request.open for other_request in self._claims.of(pod)) > 1
+        remaining = self._index.all
         for dummy, alike in groupby(
             self._claims.candidates(request) if request.open else (), key=lambda volume: volume.size
         ):
-            some = list(alike)
-            reached = [reachable(self._index, volume) & left for volume in some]
-            bound = [nodes & self._find_bindable_nodes(volume) for nodes, volume in zip(reached, some, strict=True)]
-            for volume, nodes, good in zip(some, reached, bound, strict=True):
-                what = f"{request.volume_key}: volume {volume.name} fits, but its node affinity or labels, translated for CSI, do not match the node"
+            volumes = list(alike)
+            reached = [reachable(self._index, volume) & remaining for volume in volumes]
+            bound = [nodes & self._find_bindable_nodes(volume) for nodes, volume in zip(reached, volumes, strict=True)]
+            for volume, nodes, good in zip(volumes, reached, bound, strict=True):
+                message = f"{request.volume_key}: volume {volume.name} fits, but its node affinity or labels, translated for CSI, do not match the node"
                 remedy = "recreate the claim with another spec.volumeName, or correct the zone of the volume"
-                lost = 0 if others else nodes & ~good & ~union(bound)
-                split.blocked(lost, "CSI-W20", what, remedy)
-                split.unknown(nodes & ~good & ~lost, "CSI-W21", what, remedy)
-            left &= ~union(reached)
+                lost = 0 if has_several else nodes & ~good & ~union(bound)
+                split.blocked(lost, "CSI-W20", message, remedy)
+                split.unknown(nodes & ~good & ~lost, "CSI-W21", message, remedy)
+            remaining &= ~union(reached)
 
     def _find_bindable_nodes(self, volume: ObservedVolume) -> int:
         """The nodes on which the scheduler binds a volume."""
@@ -109,7 +109,7 @@ class VolumeBinding:
         if not _is_translatable(volume) and (
             migrated := self._find_migrated_nodes(_TRANSLATED[volume.source.field][0])
         ):
-            what = (
+            message = (
                 f"{request.volume_key}: volumeID {volume.source.handle} of volume {volume.name} is not an AWS volume ID, "
                 "expected vol-... or aws://zone/vol-..."
             )
@@ -117,15 +117,15 @@ class VolumeBinding:
             remedy = (
                 "recreate the PersistentVolume with the volume ID of AWS; until then the scheduler rejects its pods"
             )
-            split.blocked(migrated, "CSI-W20", what, remedy)
-            split.unknown(split.nodes, "CSI-W21", what, remedy)
+            split.blocked(migrated, "CSI-W20", message, remedy)
+            split.unknown(split.nodes, "CSI-W21", message, remedy)
         if outside & split.nodes:
-            what = f"{request.volume_key}: nodeAffinity of volume {volume.name} does not match the node"
+            message = f"{request.volume_key}: nodeAffinity of volume {volume.name} does not match the node"
             remedy = "add a node that reaches the volume, or copy the data to another volume"
             if volume.source.field == "local" and not self._match_affinity(volume):
-                what = f"{request.volume_key}: volume {volume.name} is a disk of a deleted node"
+                message = f"{request.volume_key}: volume {volume.name} is a disk of a deleted node"
                 remedy = "add the node again with the same name, or restore the data to another volume"
-            split.blocked(outside, "CSI-W20", what, remedy)
+            split.blocked(outside, "CSI-W20", message, remedy)
 
     def _match_affinity(self, volume: ObservedVolume) -> int:
         """The nodes that the affinity of a volume lets pass, which is translated on nodes that migrate its plugin."""
@@ -140,7 +140,9 @@ class VolumeBinding:
     def _find_migrated_nodes(self, plugin: str) -> int:
         """The nodes whose kubelet uses CSI for an in-tree plugin."""
         if plugin and plugin not in self._migrated_nodes:
-            moved = (one.name for one in self._index.csi_nodes.values() if plugin in (one.migrated or ()))
+            moved = (
+                csi_node.name for csi_node in self._index.csi_nodes.values() if plugin in (csi_node.migrated or ())
+            )
             self._migrated_nodes[plugin] = sum(self._index.bit.get(name, 0) for name in moved)
         return self._migrated_nodes.get(plugin, 0)
 
@@ -150,16 +152,16 @@ class VolumeBinding:
         if storage_class is None:
             return
         if "csinodes" in self._index.unread:
-            what = (
+            message = (
                 f"{request.volume_key}: CSINodes could not be read, so where its volume can be provisioned is unknown"
             )
-            split.unread("CSI-W21", "csinodes", what)
+            split.unread("CSI-W21", "csinodes", message)
         if storage_class.name not in self._topology_keys:
             self._topology_keys[storage_class.name] = self._find_topology_keys(storage_class)
         if keys := self._topology_keys[storage_class.name]:
-            what = f"{request.volume_key}: its volume is provisioned in any zone before the pod is scheduled ({', '.join(keys)})"
+            message = f"{request.volume_key}: its volume is provisioned in any zone before the pod is scheduled ({', '.join(keys)})"
             remedy = "recreate the claim with a StorageClass that has volumeBindingMode WaitForFirstConsumer"
-            split.unknown(split.nodes, "CSI-W21", what, remedy)
+            split.unknown(split.nodes, "CSI-W21", message, remedy)
 
     def _find_topology_keys(self, storage_class: ObservedClass) -> tuple[str, ...]:
         """The labels by which nodes differ in whether they reach volumes of a class."""
@@ -184,17 +186,24 @@ def _is_translatable(volume: ObservedVolume) -> bool:
 def _translate_affinity(volume: ObservedVolume, key: str) -> tuple[Term, ...] | None:
     """A volume's affinity once it is translated: its label of the zone becomes the driver's."""
     terms, places = volume.terms or (), dict(volume.places)
-    named = {one.key for term in terms for one in term if not one.field}
-    which = next((n for n in (0, 1) if ZONES[n] in named), next((n for n in (0, 1) if ZONES[n] in places), 0))
-    zone = ZONES[which]
-    if any(one.key == zone and one.values for term in terms for one in term):
-        terms = tuple(tuple(replace(one, key=key) if one.key == zone else one for one in term) for term in terms)
+    named = {requirement.key for term in terms for requirement in term if not requirement.field}
+    index = next((n for n in (0, 1) if ZONES[n] in named), next((n for n in (0, 1) if ZONES[n] in places), 0))
+    zone = ZONES[index]
+    if any(requirement.key == zone and requirement.values for term in terms for requirement in term):
+        terms = tuple(
+            tuple(replace(requirement, key=key) if requirement.key == zone else requirement for requirement in term)
+            for term in terms
+        )
     elif zone in places:
         zones = tuple(sorted({part.strip() for part in places[zone].split("__")} - {""}))
         if zones:
             terms = tuple((*term, Requirement(key, "In", zones)) for term in terms or ((),))
-    if which == 1:
+    if index == 1:
         terms = tuple(
-            tuple(replace(one, key=REGIONS[0]) if one.key == REGIONS[1] else one for one in term) for term in terms
+            tuple(
+                replace(requirement, key=REGIONS[0]) if requirement.key == REGIONS[1] else requirement
+                for requirement in term
+            )
+            for term in terms
         )
     return terms or None

@@ -21,8 +21,8 @@ ALONE = "ReadWriteOncePod"
 # Volumes that a pod names itself and that two pods on a node do not share, or only so (volumerestrictions, isVolumeConflict).
 _ALONE = ("awsElasticBlockStore", "gcePersistentDisk", "rbd", "iscsi")
 _SHARED_BY: Mapping[str, Callable[[Source, Source], bool]] = {
-    "awsElasticBlockStore": lambda one, other: False,
-    "gcePersistentDisk": lambda one, other: one.read_only and other.read_only,
+    "awsElasticBlockStore": lambda source, other_source: False,
+    "gcePersistentDisk": lambda source, other_source: source.read_only and other_source.read_only,
 }
 
 
@@ -34,24 +34,26 @@ class VolumeRestrictions:
 
     def filter_pod(self, pod: PodToStart, split: Split) -> None:
         """Note nodes with a pod that has a disk which this pod names itself."""
-        own = [one.source for one in pod.inline if one.source.field in _ALONE]
-        if not own:
+        own_sources = [inline.source for inline in pod.inline if inline.source.field in _ALONE]
+        if not own_sources:
             return
-        for other in self._index.snapshot.pods:
-            nodes = self._index.bit.get(other.node, 0) & split.nodes
-            if not nodes or other.finished:
+        for other_pod in self._index.snapshot.pods:
+            nodes = self._index.bit.get(other_pod.node, 0) & split.nodes
+            if not nodes or other_pod.finished:
                 continue
-            for one in other.volumes.inline:
-                alike = [mine for mine in own if (mine.field, mine.handle) == (one.source.field, one.source.handle)]
-                if alike and one.source.field in _SHARED_BY:
-                    if not all(_SHARED_BY[one.source.field](mine, one.source) for mine in alike):
-                        what = f"pod {other.key} on {other.node} has the same disk {one.source.handle}"
-                        split.blocked(nodes, "CSI-W20", what, "use the disk in one pod only")
+            for inline in other_pod.volumes.inline:
+                alike = [
+                    own_source
+                    for own_source in own_sources
+                    if (own_source.field, own_source.handle) == (inline.source.field, inline.source.handle)
+                ]
+                if alike and inline.source.field in _SHARED_BY:
+                    if not all(_SHARED_BY[inline.source.field](own_source, inline.source) for own_source in alike):
+                        message = f"pod {other_pod.key} on {other_pod.node} has the same disk {inline.source.handle}"
+                        split.blocked(nodes, "CSI-W20", message, "use the disk in one pod only")
                 elif alike:
-                    what = (
-                        f"pod {other.key} on {other.node} has a volume of kind {one.source.field} that may be the same"
-                    )
-                    split.unknown(nodes, "CSI-W21", what, "use claims for these volumes")
+                    message = f"pod {other_pod.key} on {other_pod.node} has a volume of kind {inline.source.field} that may be the same"
+                    split.unknown(nodes, "CSI-W21", message, "use claims for these volumes")
 
     @cached_property
     def _pods_by_claim(self) -> Mapping[str, list[ObservedPod]]:
@@ -62,13 +64,17 @@ class VolumeRestrictions:
     @cached_property
     def _workloads_by_claim(self) -> Mapping[str, Mapping[str, None]]:
         """By claim, what makes pods that name it."""
-        own = (one for one in self._index.snapshot.templates if not one.owner and one.runs)
-        pairs = group_values((f"{one.namespace}/{name}", one.key) for one in own for name in one.volumes.claims)
+        templates = (template for template in self._index.snapshot.templates if not template.owner and template.runs)
+        pairs = group_values(
+            (f"{template.namespace}/{name}", template.key) for template in templates for name in template.volumes.claims
+        )
         return {claim: dict.fromkeys(keys) for claim, keys in pairs.items()}
 
     @cached_property
     def _templates(self) -> Mapping[tuple[str, str, str], ObservedTemplate]:
-        return {(one.kind, one.namespace, one.name): one for one in self._index.snapshot.templates}
+        return {
+            (template.kind, template.namespace, template.name): template for template in self._index.snapshot.templates
+        }
 
     def filter_claim(self, request: Request, pod: PodToStart, split: Split) -> None:
         """Block a claim with ReadWriteOncePod that another pod uses."""
@@ -77,37 +83,37 @@ class VolumeRestrictions:
             return
         remedy = "give each pod a claim of its own, or recreate the claim with ReadWriteOnce"
         if pod.count > 1 or (claim.key in pod.shared and self._has_several_pods(pod)):
-            some = f"{pod.count} pods" if pod.count > 1 else "several pods"
-            what = f"its access mode is {ALONE}, and {some} of {pod.workload} share it"
-            split.note_about("blocked", split.nodes, "CSI-V42", request.about, what, remedy)
+            users = f"{pod.count} pods" if pod.count > 1 else "several pods"
+            message = f"its access mode is {ALONE}, and {users} of {pod.workload} share it"
+            split.note_about("blocked", split.nodes, "CSI-V42", request.about, message, remedy)
             return
         if "pods" in self._index.unread:
-            what = f"its access mode is {ALONE}, and pods could not be read"
-            split.note_about("unknown", split.nodes, "CSI-V41", request.about, what, "let this account list pods")
+            message = f"its access mode is {ALONE}, and pods could not be read"
+            split.note_about("unknown", split.nodes, "CSI-V41", request.about, message, "let this account list pods")
             return
-        for other in self._pods_by_claim.get(claim.key, ()):
-            if not self._is_replaced(other, pod):
-                what = f"its access mode is {ALONE}, and pod {other.key} on {other.node} uses it"
-                split.note_about("blocked", split.nodes, "CSI-V42", request.about, what, remedy)
+        for other_pod in self._pods_by_claim.get(claim.key, ()):
+            if not self._is_replaced(other_pod, pod):
+                message = f"its access mode is {ALONE}, and pod {other_pod.key} on {other_pod.node} uses it"
+                split.note_about("blocked", split.nodes, "CSI-V42", request.about, message, remedy)
                 return
         named = self._workloads_by_claim.get(claim.key, {})
-        other_key = next((one for one in named if one != pod.workload), "")
+        other_key = next((name for name in named if name != pod.workload), "")
         if other_key and pod.workload in named and not self._pods_by_claim.get(claim.key):
-            what = f"its access mode is {ALONE}, and {other_key} also uses it"
-            split.note_about("blocked", split.nodes, "CSI-V42", request.about, what, remedy)
+            message = f"its access mode is {ALONE}, and {other_key} also uses it"
+            split.note_about("blocked", split.nodes, "CSI-V42", request.about, message, remedy)
         elif pod.surges:
-            what = f"its access mode is {ALONE}, and a rollout of {pod.workload} starts the new pod before the old one ends"
+            message = f"its access mode is {ALONE}, and a rollout of {pod.workload} starts the new pod before the old one ends"
             remedy = "set the strategy of the Deployment to Recreate, or maxSurge to 0"
-            split.note_about("unknown", split.nodes, "CSI-V43", request.about, what, remedy)
+            split.note_about("unknown", split.nodes, "CSI-V43", request.about, message, remedy)
 
     def _has_several_pods(self, pod: PodToStart) -> bool:
         """Whether a workload with a pod on each node, or with ordinals, has more than one."""
         nodes = self._index.fitting(pod.placement) & self._index.windows
         return not pod.workload.startswith("DaemonSet ") or bool(nodes & (nodes - 1))
 
-    def _is_replaced(self, other: ObservedPod, pod: PodToStart) -> bool:
+    def _is_replaced(self, other_pod: ObservedPod, pod: PodToStart) -> bool:
         """Whether a pod on a node is this one, or goes before this one comes."""
-        if (other.namespace, other.name) == (pod.namespace, pod.name):
+        if (other_pod.namespace, other_pod.name) == (pod.namespace, pod.name):
             return True
-        kind, namespace, name = root_of(other, self._templates)
+        kind, namespace, name = root_of(other_pod, self._templates)
         return f"{kind} {namespace}/{name}" == pod.workload

@@ -27,8 +27,8 @@ class VolumeZone:
         if volume is not None and volume.places and not _is_ephemeral(request, pod):
             outside = self._find_zoned_nodes() & ~self._match_zone(volume.places)
             shown = ", ".join(f"{key}={value}" for key, value in volume.places)
-            what = f"{request.volume_key}: labels {shown} of volume {volume.name} do not match the node's labels"
-            split.blocked(outside, "CSI-W20", what, "add a node in the volume's zone, or correct the labels")
+            message = f"{request.volume_key}: labels {shown} of volume {volume.name} do not match the node's labels"
+            split.blocked(outside, "CSI-W20", message, "add a node in the volume's zone, or correct the labels")
 
     def _find_zoned_nodes(self) -> int:
         """Nodes with any label of zone or region."""
@@ -43,12 +43,12 @@ class VolumeZone:
                 # The scheduler passes over a label that it cannot read.
                 continue
             newer = ZONES[0] if key in ZONES else REGIONS[0]
-            own = index.matching(((Requirement(key, "Exists"),),), exact=True)
-            here = newest = 0
+            labelled = index.matching(((Requirement(key, "Exists"),),), exact=True)
+            matching = newest = 0
             for value in values:
-                here |= index.with_label(key, value)
+                matching |= index.with_label(key, value)
                 newest |= index.with_label(newer, value)
-            nodes &= here | (newest & ~own)
+            nodes &= matching | (newest & ~labelled)
         return nodes
 
 
