@@ -217,11 +217,12 @@ def test_what_is_wrong_is_named_the_next_thing_to_fix_first(planted: Lab, invent
     agent = planted.agent("win-1")
     mapping = r"reg add HKLM\SOFTWARE\WinLab /v SmbGlobalMappings /t REG_SZ /f /d"
     agent.run(rf'{mapping} "|\\nas\share|2;|\\nas\other|0"')
-    planted.api.post(f"/api/v1/namespaces/{NAMESPACE}/events", {
-        "apiVersion": "v1", "kind": "Event", "metadata": {"generateName": "conflict-"}, "reason": "FailedMount",
-        "message": "MountVolume.MountDevice failed: New-SmbGlobalMapping: HRESULT 0x800704c3", "type": "Warning",
-        "involvedObject": {"kind": "Pod", "name": "shop-0", "namespace": NAMESPACE},
-    })  # fmt: skip
+    for error in ("New-SmbGlobalMapping: HRESULT 0x800704c3", "The requested access path is already in use."):
+        planted.api.post(f"/api/v1/namespaces/{NAMESPACE}/events", {
+            "apiVersion": "v1", "kind": "Event", "metadata": {"generateName": "mount-"}, "reason": "FailedMount",
+            "message": f"MountVolume.MountDevice failed: {error}", "type": "Warning",
+            "involvedObject": {"kind": "Pod", "name": "shop-0", "namespace": NAMESPACE},
+        })  # fmt: skip
     planted.set_service("win-1", running=False)
     size = planted.audit_size()
     try:
@@ -241,8 +242,10 @@ def test_what_is_wrong_is_named_the_next_thing_to_fix_first(planted: Lab, invent
         ("CSI-X13", "host win-2"),
         ("CSI-X15", "host win-1"),
     ]
-    assert kinds[-1] == ("CSI-X19", f"Pod {NAMESPACE}/shop-0")
+    assert kinds[-2:] == [("CSI-X23", f"Pod {NAMESPACE}/shop-0"), ("CSI-X19", f"Pod {NAMESPACE}/shop-0")]
     assert "refused" in next(one["found"] for one in found if one["object"] == "host win-2")
-    assert [one["object"] for one in found if one["id"] == "CSI-X17"] == [r"host win-1, mapping of \\nas\share"]
+    (mapping,) = [one for one in found if one["id"] == "CSI-X17"]
+    assert mapping["object"] == r"host win-1, mapping of \\nas\share"
+    assert r"Remove-SmbGlobalMapping -RemotePath \\nas\share -Force" in mapping["remedy"]
     assert run.ends[-1]["failure"].startswith("ClusterRole kubewin-preflight: this account lacks")
     assert "4. blocker CSI-X15 host win-1" in run.screen

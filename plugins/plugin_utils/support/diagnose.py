@@ -17,6 +17,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Severity
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_field_lines
 
 LAYERS = ("controller", "cluster", "permissions", "connection", "node", "csi-proxy", "driver", "SMB", "workload")
@@ -46,6 +47,8 @@ _WITHOUT_PASSWORD = frozenset({"kerberos", "certificate"})
 
 # Windows error 1219, as Win32 code and as HRESULT: https://learn.microsoft.com/windows/win32/debug/system-error-codes--1000-1299-
 _CONFLICT = re.compile(r"\b1219\b|0x800704c3", re.IGNORECASE)
+# Of a second mount beside the first format: https://github.com/kubernetes-sigs/azuredisk-csi-driver/issues/2690
+_FORMAT = re.compile("requested access path is already in use", re.IGNORECASE)
 # MSFT_SmbGlobalMapping, Status: https://learn.microsoft.com/windows/win32/fileio/msft-smbglobalmapping
 _STATUS = {
     1: "paused", 2: "disconnected", 3: "in a network error", 4: "connecting", 5: "reconnecting", 6: "unavailable",
@@ -188,6 +191,7 @@ def diagnose(controller: Controller, cluster: ClusterFacts, hosts: Sequence[Host
         reported |= {"CSI-G42", "CSI-G43"}
     diagnoses += _diagnose_driver(cluster, reported)
     diagnoses += _diagnose_conflicts(cluster)
+    diagnoses += _diagnose_formats(cluster.events)
     if workload is not None and not cluster.problem and not cluster.unread:
         diagnoses += _diagnose_workload(workload, any(diagnosis.severity == "blocker" for diagnosis in diagnoses))
     unique = dict.fromkeys(diagnoses)
@@ -281,9 +285,7 @@ def _diagnose_host(host: HostFacts, shares: Sequence[ShareUse]) -> Iterator[Diag
             "SMB", "CSI-X20", "warning", title, "its SMB mappings cannot be read: wmic.exe is missing", "the mappings of all sessions",
             "If a mount of a share hangs, run Get-SmbGlobalMapping in PowerShell on the host.",
         )  # fmt: skip
-    yield from _diagnose_mappings(
-        host.state.get("smb_mappings"), title, [use for use in shares if use.node == host.node]
-    )
+    yield from _diagnose_mappings(host, title, [use for use in shares if use.node == host.node])
 
 
 def _diagnose_unreached_host(host: HostFacts, title: str) -> Diagnosis:
@@ -331,10 +333,8 @@ def _diagnose_csi_proxy(state: Mapping[str, Any], title: str) -> Iterator[Diagno
     yield Diagnosis("csi-proxy", name, severity, title, problem, expected, repair)
 
 
-def _diagnose_mappings(
-    mappings: Sequence[Mapping[str, Any]] | None, title: str, shares: Sequence[ShareUse]
-) -> Iterator[Diagnosis]:
-    for mapping in mappings or ():
+def _diagnose_mappings(host: HostFacts, title: str, shares: Sequence[ShareUse]) -> Iterator[Diagnosis]:
+    for mapping in host.state.get("smb_mappings") or ():
         status, remote = int(mapping["status"]), str(mapping["remote"])
         if status:
             uses = [use for use in shares if f"{use.share}\\".startswith(f"{remote.lower()}\\")]
@@ -342,9 +342,23 @@ def _diagnose_mappings(
             yield Diagnosis(
                 "SMB", "CSI-X17", "warning", f"{title}, mapping of {remote}",
                 f"it is {_STATUS.get(status, f'in state {status}')}, and {users} uses it", "it is connected",
-                f"On the host, in PowerShell: Remove-SmbGlobalMapping -RemotePath {remote} -Force. Then delete the pods that use or wait for "
-                "the share: the driver maps it anew.",
+                _render_remapping(host.node, f"Remove-SmbGlobalMapping -RemotePath {remote} -Force", [use.pod for use in uses]),
             )  # fmt: skip
+
+
+def _render_remapping(node: str, removal: str, pods: Sequence[str]) -> str:
+    """The commands that remove mappings on a node. A removal interrupts the pods that use them, and one that starts would use the old ones."""
+    on_host = f"on the host, in PowerShell: {removal}"
+    steps = (
+        [f"kubectl cordon {node}", *_render_deletes(pods), on_host, f"kubectl uncordon {node}"] if pods else [on_host]
+    )
+    return f"{'; '.join(steps)}. The driver maps the share anew."
+
+
+def _render_deletes(pods: Sequence[str]) -> list[str]:
+    """The commands that delete pods. pods: as namespace/name."""
+    by_namespace = group_values((pod.partition("/")[0], pod.partition("/")[2]) for pod in dict.fromkeys(pods))
+    return [f"kubectl -n {namespace} delete pod {' '.join(names)}" for namespace, names in by_namespace.items()]
 
 
 def _diagnose_driver(cluster: ClusterFacts, reported: set[str]) -> Iterator[Diagnosis]:
@@ -368,6 +382,10 @@ def _diagnose_conflicts(cluster: ClusterFacts) -> Iterator[Diagnosis]:
     for title in dict.fromkeys(title for title, message in cluster.events if is_conflict(message)):
         own = next((use for use in cluster.shares if title == f"Pod {use.pod}"), None)
         found = "its mount fails with Windows error 1219: its node is connected to the server with other credentials"
+        remedy = (
+            "Use the same Secret in all StorageClasses and PersistentVolumes of that server, remove the old mapping on the node "
+            "(Remove-SmbGlobalMapping), and delete the pod that waits."
+        )
         if own is not None:
             server = own.share.split("\\")[2]
             on_node = [use for use in cluster.shares if use.node == own.node and use.share.split("\\")[2] == server]
@@ -375,11 +393,26 @@ def _diagnose_conflicts(cluster: ClusterFacts) -> Iterator[Diagnosis]:
                 ", ".join(use.describe() for use in on_node if use.secret != own.secret) or "a mapping that no pod uses"
             )
             found += f": {own.node} to {server} by {users}, this pod mounts {own.share} with Secret {own.secret}"
+            removal = (
+                rf"Get-SmbGlobalMapping | Where-Object RemotePath -like '\\{server}\*' | Remove-SmbGlobalMapping -Force"
+            )
+            pods = [use.pod for use in on_node]
+            remedy = (
+                f"Use the same Secret in all StorageClasses and PersistentVolumes of {server}, then: "
+                f"{_render_remapping(own.node, removal, pods)}"
+            )
         yield Diagnosis(
             "SMB", "CSI-X19", "blocker", title, found,
-            "one account for each SMB server on a node",
-            "Use the same Secret in all StorageClasses and PersistentVolumes of that server, remove the old mapping on the node "
-            "(Remove-SmbGlobalMapping), and delete the pod that waits.",
+            "one account for each SMB server on a node", remedy,
+        )  # fmt: skip
+
+
+def _diagnose_formats(events: Sequence[tuple[str, str]]) -> Iterator[Diagnosis]:
+    for title in dict.fromkeys(title for title, message in events if _FORMAT.search(message)):
+        yield Diagnosis(
+            "driver", "CSI-X23", "blocker", title,
+            "its mount fails because the first format of its disk took longer than a mount may, and another mount began beside it",
+            "a format that ends within two minutes", f"Wait until the format has ended, then: {_render_deletes([title.removeprefix('Pod ')])[0]}",
         )  # fmt: skip
 
 

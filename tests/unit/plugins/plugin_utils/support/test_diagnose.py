@@ -131,6 +131,9 @@ PLANTED: dict[str, tuple[Controller, ClusterFacts, HostFacts, str, str]] = {
     "two accounts on a server": (
         CONTROLLER, replace(CLUSTER, events=[("Pod shop/a", "New-SmbGlobalMapping failed: HRESULT 0x800704C3")]), HOST,
         "SMB", "Use the same Secret"),
+    "a first format of two minutes": (
+        CONTROLLER, replace(CLUSTER, events=[("Pod shop/a", "error mount volume to path. The requested access path is already in use.")]),
+        HOST, "driver", "kubectl -n shop delete pod a"),
 }  # fmt: skip
 
 
@@ -237,9 +240,17 @@ def test_who_uses_a_lost_share_or_the_same_server_is_named() -> None:
     event = ("Pod shop/b", "New-SmbGlobalMapping: System Error 1219")
     conflict, mapping = diagnose(CONTROLLER, replace(CLUSTER, shares=users, events=[event]), [lost_share])
     assert mapping.found == "it is disconnected, and pod shop/a (Secret storage/old) uses it"
-    assert r"-RemotePath \\NAS\share -Force" in mapping.remedy
+    assert mapping.remedy == (
+        "kubectl cordon win-1; kubectl -n shop delete pod a; on the host, in PowerShell: "
+        r"Remove-SmbGlobalMapping -RemotePath \\NAS\share -Force; kubectl uncordon win-1. The driver maps the share anew."
+    )
     assert conflict.found.endswith(
         r"win-1 to nas by pod shop/a (Secret storage/old), this pod mounts \\nas\shared with Secret storage/new"
+    )
+    assert conflict.remedy.endswith(
+        "of nas, then: kubectl cordon win-1; kubectl -n shop delete pod a b; on the host, in PowerShell: "
+        r"Get-SmbGlobalMapping | Where-Object RemotePath -like '\\nas\*' | Remove-SmbGlobalMapping -Force; kubectl uncordon win-1. "
+        "The driver maps the share anew."
     )
 
 
