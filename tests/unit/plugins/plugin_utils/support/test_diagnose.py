@@ -32,7 +32,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose impor
     is_passed,
     render,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.support.observe import read_workload
+from ansible_collections.kubewin.csi.plugins.plugin_utils.support.observe import list_share_uses, read_workload
 
 ROOT = Path(__file__).parents[5]
 SERVING: dict[str, Any] = {
@@ -252,6 +252,37 @@ def test_who_uses_a_lost_share_or_the_same_server_is_named() -> None:
         r"Get-SmbGlobalMapping | Where-Object RemotePath -like '\\nas\*' | Remove-SmbGlobalMapping -Force; kubectl uncordon win-1. "
         "The driver maps the share anew."
     )
+
+
+def test_pods_that_mount_shares_are_found_with_their_secrets() -> None:
+    def volume(claim: str, **csi: Any) -> dict[str, Any]:
+        return {"spec": {"claimRef": {"namespace": "shop", "name": claim}, "csi": csi}}
+
+    secret = {"namespace": "storage", "name": "login"}
+    volumes = [
+        volume(
+            "smb",
+            driver="smb.csi.k8s.io",
+            volumeHandle="1",
+            volumeAttributes={"source": "//NAS/share/"},
+            nodeStageSecretRef=secret,
+        ),
+        volume("file", driver="file.csi.azure.com", volumeHandle="group#account#files#"),
+        volume("disk", driver="disk.csi.azure.com", volumeHandle="/disks/1"),
+    ]
+    claims = {"a": "smb", "b": "file", "c": "disk"}
+    pods = [
+        {
+            "metadata": {"namespace": "shop", "name": name},
+            "spec": {"volumes": [{"emptyDir": {}}, {"persistentVolumeClaim": {"claimName": claim}}]},
+        }
+        for name, claim in claims.items()
+    ]
+    client = Mock(list=lambda kind, **selector: Mock(items=volumes if kind.kind == "PersistentVolume" else pods))
+    assert list_share_uses(client, ["win-1"]) == [
+        ShareUse("win-1", r"\\nas\share", "shop/a", "storage/login"),
+        ShareUse("win-1", r"\\account.file.core.windows.net\files", "shop/b", "unknown"),
+    ]
 
 
 def test_a_pod_belongs_to_the_workload_with_the_longest_name() -> None:
