@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from lab.cluster.nodes import KUBELET_VERSION
 
 ROOT = Path(__file__).parents[3]
 MOLECULE = ROOT / "extensions" / "molecule"
@@ -24,7 +25,7 @@ def loaded(file: Path) -> Any:
 
 def guide() -> dict[str, str]:
     """The guide's table of a user's own hosts, by scenario."""
-    return dict(re.findall(r"^   \* - ``(\w+)``\n     - .*\n     - (.*)$", GUIDE, re.MULTILINE))
+    return dict(re.findall(r"^   \* - ``(\w+)``\n     - .*\n     - (.*)\n     - \d+ (?:s|min)$", GUIDE, re.MULTILINE))
 
 
 def test_the_guide_has_every_scenario() -> None:
@@ -51,6 +52,19 @@ def test_a_scenario_for_the_lab_alone_stops_first_on_other_hosts(name: str) -> N
             else Path("none")
         )
     assert (first.name == "lab_only.yml") == (guide()[name] == "Lab only")
+
+
+def test_the_upgrades_of_all_scenarios_fit_below_the_api_server() -> None:
+    """Each upgrades the kubelets of the shared lab by one minor release."""
+    preparations = [file.read_text(encoding="utf-8") for file in MOLECULE.glob("*/side_effect.yml")]
+    upgrades = sum("before_upgrade.yml" in text for text in preparations)
+    kubelets = re.findall(
+        r"--kubelet=(\S+)=v1\.(\d+)", (MOLECULE / "default" / "create.yml").read_text(encoding="utf-8")
+    )
+    assert [node for node, _minor in kubelets] == ["win-1", "win-2", "win-3"]
+    (first,) = {int(minor) for _node, minor in kubelets}
+    assert upgrades == 3
+    assert first + upgrades <= int(KUBELET_VERSION.split(".")[1])
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
