@@ -88,6 +88,24 @@ def test_a_volume_that_a_pod_on_another_node_holds(ground: Lab, tmp_path: Path) 
     storage.gone(ground, f"{PODS}/waiter")
 
 
+def test_a_disk_that_the_platform_does_not_detach(ground: Lab, tmp_path: Path) -> None:
+    """https://github.com/kubernetes-sigs/aws-ebs-csi-driver/issues/2100"""
+    claim(ground, "kept", "disks")
+    pod(ground, "leaver", "kept", "win-2")
+    runs(ground, "leaver")
+    with ground.settings(busy_disks=("win-2",)):
+        storage.gone(ground, f"{PODS}/leaver")
+        pod(ground, "comer", "kept", "win-3")
+        reported(ground, "comer FailedAttachVolume", "Multi-Attach error for volume")
+        found, written = diagnosed(ground, tmp_path, "comer")
+    assert found[0][0] == "CSI-N34"
+    assert "which the kubelet of win-2 does not have mounted, could not be detached" in written["diagnosis"][0]["found"]
+    assert "kubectl drain win-2 --ignore-daemonsets" in written["diagnosis"][0]["remedy"]
+    runs(ground, "comer")
+    storage.gone(ground, f"{PODS}/comer")
+    storage.gone(ground, f"{CLAIMS}/kept")
+
+
 def test_a_name_that_is_not_there(ground: Lab, tmp_path: Path) -> None:
     found, written = diagnosed(ground, tmp_path, "holders")
     assert found == [("CSI-X22", f"workload {NAMESPACE}/holders")]

@@ -55,7 +55,8 @@ class Settings:
     no host behind it is taken to serve, for clusters larger than the hosts. `stale` names nodes whose registration
     outlives its pod, as when a registrar is killed before it can remove its socket. `liveness_delay` is how long a liveness
     probe takes to find that another plugin of the same driver took the socket along when it ended. `rolled_back` are
-    nodes whose volumes come back with an older content each time they were unmounted there. An exec found by a pattern of
+    nodes whose volumes come back with an older content each time they were unmounted there, `busy_disks` nodes whose disks the
+    platform does not detach. An exec found by a pattern of
     `exec_cuts` (searched for in its words) runs, and loses its connection before it says so, once a pod and command.
     vSphere's syncer takes `syncer_delay` to notice that a volume was deleted, and only renews its Lease while it is
     `syncer_stuck`. With `syncer_misses` it misses every deletion (as if a volume were deleted and created between two events) before its
@@ -76,6 +77,7 @@ class Settings:
     drivers: Mapping[str, Driver] = field(default_factory=dict)
     exec_answers: tuple[Answer, ...] = ()
     rolled_back: tuple[str, ...] = ()
+    busy_disks: tuple[str, ...] = ()
     exec_cuts: tuple[str, ...] = ()
     syncer_delay: float = 0.3
     syncer_stuck: bool = False
@@ -110,7 +112,7 @@ class Settings:
     @classmethod
     def from_json(cls, text: str) -> Settings:
         raw: dict[str, Any] = json.loads(text)
-        for name in ("backoff", "bad_images", "silent_images", "stale", "rolled_back", "exec_cuts"):
+        for name in ("backoff", "bad_images", "silent_images", "stale", "rolled_back", "busy_disks", "exec_cuts"):
             if name in raw:
                 raw[name] = tuple(raw[name])
         raw["drivers"] = {name: Driver(**driver) for name, driver in raw.get("drivers", {}).items()}

@@ -315,6 +315,11 @@ class Storage:
     async def _detach(self, attachment: Object) -> None:
         name, driver, volume = attachment["metadata"]["name"], attachment["spec"]["attacher"], _volume_of(attachment)
         finalizer = _attacher_finalizer(driver)
+        while attachment["spec"]["nodeName"] in self._settings.get().busy_disks:
+            text = "rpc error: code = DeadlineExceeded desc = context deadline exceeded"
+            error = {"detachError": {"message": text, "time": plugin.stamp()}}
+            await self._cluster.call("PATCH", f"{ATTACHMENTS}/{name}/status", {"status": error}, MERGE)
+            await asyncio.sleep(self._settings.get().restart_delay(0))
         await self._cluster.call("PATCH", f"{ATTACHMENTS}/{name}/status", {"status": {"attached": False}}, MERGE)
         await self._change(f"{ATTACHMENTS}/{name}", remove=finalizer)
         # The volume's own finalizer goes once no attachment is left, so a volume that is gone is attached nowhere.
