@@ -11,12 +11,17 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.modules.node_info import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import read_rows, reported, unsettled
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import (
+    describe_left_cordons,
+    read_rows,
+    reported,
+    unsettled,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import find_controllers, find_node_plugins
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import CORDONED, SERVING_LABEL
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import CORDONED
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.matching import Host, Node, match_hosts
 
@@ -106,17 +111,6 @@ def describe_node(node: Mapping[str, Any]) -> dict[str, Any]:
         "boot_id": ((node.get("status") or {}).get("nodeInfo") or {}).get("bootID", ""),
         "kubelet_version": observed.kubelet,
     }
-
-
-def describe_left_cordons(nodes: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """A line for each Node that an interrupted run left cordoned. nodes: by name, of describe_node."""
-    return [
-        f"Node {name} is cordoned ({node['cordoned_for']})"
-        + ("" if SERVING_LABEL in node["labels"] else f" and lacks the label {SERVING_LABEL}")
-        + ", because a run was interrupted. The next run that succeeds restores it."
-        for name, node in nodes.items()
-        if node["cordoned_for"]
-    ]
 
 
 def describe_unreadable(hosts: Sequence[Mapping[str, Any]]) -> str:

@@ -18,7 +18,11 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.commands impor
     left_out,
     repeat_invocation,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import describe_removal, read_facts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import (
+    describe_left_cordons,
+    describe_removal,
+    read_facts,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import (
     RunFacts,
     describe_failure,
@@ -57,6 +61,10 @@ class ActionModule(ActionBase):
             failure, place = _describe_failed_tasks(variables)
             # Behind the state of every node, the message of the task is far above.
             place = "" if options["nodes"] else place
+            if options["outcome"] == "refused":
+                # The run has not changed a Node since it read them.
+                nodes = (variables.get("kubewin_nodes") or {}).get("nodes") or {}
+                failure = "\n".join(dict.fromkeys([*failure.split("\n"), *describe_left_cordons(nodes)]))
         if refusal := refuse_unchecked_inputs(self._task, variables):
             failure, place = refusal, ""
         facts = read_facts(variables) if options["nodes"] else RunFacts()

@@ -181,6 +181,17 @@ def diagnosed(one: HostResult) -> dict[str, Any]:
     }
 
 
+def describe_left_cordons(nodes: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """A line for each Node that an interrupted run left cordoned. nodes: by name, of describe_node."""
+    return [
+        f"Node {name} is cordoned ({node['cordoned_for']})"
+        + ("" if SERVING_LABEL in node["labels"] else f" and lacks the label {SERVING_LABEL}")
+        + ", because a run was interrupted. The next run that succeeds restores it."
+        for name, node in nodes.items()
+        if node["cordoned_for"]
+    ]
+
+
 def unmarked(one: HostResult) -> dict[str, Any] | None:
     """The Node and whether its csi-proxy serves, if the Node had another label when it was read; None if the host was not read.
 

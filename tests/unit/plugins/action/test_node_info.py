@@ -10,23 +10,6 @@ from ansible_collections.kubewin.csi.plugins.action import node_info
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import TaskError
 
 
-def test_a_refusal_names_the_nodes_that_a_cancelled_run_left_cordoned_and_unlabelled() -> None:
-    ours = {"cordoned_for": "csi-proxy is being replaced", "unschedulable": True}
-    lines = node_info.describe_left_cordons(
-        {
-            "win-1": {**ours, "labels": {}},
-            "win-2": {**ours, "labels": {"kubewin.io/csi-proxy": "serving"}},
-            "win-3": {"cordoned_for": "", "unschedulable": True, "labels": {}},
-        }
-    )
-    assert lines == [
-        "Node win-1 is cordoned (csi-proxy is being replaced) and lacks the label kubewin.io/csi-proxy, because a run was "
-        "interrupted. The next run that succeeds restores it.",
-        "Node win-2 is cordoned (csi-proxy is being replaced), because a run was interrupted. The next run that succeeds "
-        "restores it.",
-    ]
-
-
 def test_a_run_whose_hosts_are_all_left_out_is_refused() -> None:
     make: Any = node_info.ActionModule
     action = make(None, None, None, None, None, None)

@@ -161,3 +161,19 @@ def test_a_status_that_read_no_host_fails_and_names_the_hosts(
     assert kept["failure"] == "win-1: not read, expected at least one Windows host that can be read."
     assert (kept["outcome"], [words.rpartition("/")[2] for words in kept["next"]]) == ("failed", ["diagnose.yml"])
     assert "The run failed:\n  win-1: not read" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("outcome", ["refused", "failed"])
+def test_a_refused_run_names_the_nodes_that_a_cancelled_run_left_cordoned(
+    monkeypatch: pytest.MonkeyPatch, outcome: str
+) -> None:
+    left = {"cordoned_for": "csi-proxy is being replaced", "labels": {}}
+    failed = {
+        "ansible_failed_result": {"msg": "volumes would lose their driver"},
+        "ansible_failed_task": {"name": "Fail if volumes would lose their driver"},
+        "kubewin_nodes": {"nodes": {"win-1": left}},
+    }
+    kept = run(monkeypatch, rescue=True, outcome=outcome, registered=failed)["summary"]
+    assert "volumes would lose their driver" in kept["failure"]
+    # Another outcome comes after changes, among them that of this Node.
+    assert ("Node win-1 is cordoned (csi-proxy is being replaced)" in kept["failure"]) == (outcome == "refused")

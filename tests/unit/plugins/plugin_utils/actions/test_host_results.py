@@ -8,7 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions import host_results
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import read_rows, to_rows
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import (
+    describe_left_cordons,
+    read_rows,
+    to_rows,
+)
 
 STATE: dict[str, Any] = {
     "observed_at": "2026-01-01T00:00:00Z",
@@ -213,3 +217,20 @@ def test_gathered_rows_name_each_host_that_was_not_read() -> None:
     ]
     assert found[0]["csi_proxy"] == "csi-proxy 1.3.0 running, serving"
     assert (found[0]["parts"], found[0]["findings"]) == ([part], STATE["findings"])
+
+
+def test_a_refusal_names_the_nodes_that_a_cancelled_run_left_cordoned_and_unlabelled() -> None:
+    ours = {"cordoned_for": "csi-proxy is being replaced", "unschedulable": True}
+    lines = describe_left_cordons(
+        {
+            "win-1": {**ours, "labels": {}},
+            "win-2": {**ours, "labels": {"kubewin.io/csi-proxy": "serving"}},
+            "win-3": {"cordoned_for": "", "unschedulable": True, "labels": {}},
+        }
+    )
+    assert lines == [
+        "Node win-1 is cordoned (csi-proxy is being replaced) and lacks the label kubewin.io/csi-proxy, because a run was "
+        "interrupted. The next run that succeeds restores it.",
+        "Node win-2 is cordoned (csi-proxy is being replaced), because a run was interrupted. The next run that succeeds "
+        "restores it.",
+    ]
