@@ -163,7 +163,7 @@ def prune(name: str, keep: Path) -> None:
 
 
 def write_index(lanes: dict[str, Lane], missing: dict[str, str]) -> Path:
-    """Writes `.work/lanes.json`, by which tests find the ansible-core lines to run under, and ansible-rulebook.
+    """Writes `.work/lanes.json`, by which tests find the ansible-core lines to run under, molecule and ansible-rulebook.
 
     Shape: `{"lanes": {"core-2.19": {"python", "bin", "ansible_playbook", "python_version"}}, "missing": {lane: why}}`.
     """
@@ -176,7 +176,7 @@ def write_index(lanes: dict[str, Lane], missing: dict[str, str]) -> Path:
                 "python_version": lane.python_version,
             }
             for name, lane in lanes.items()
-            if name in (*CORES, RULEBOOK)
+            if name in (*CORES, MOLECULE, RULEBOOK)
         },
         "missing": missing,
     }
