@@ -10,12 +10,9 @@ of their own. So many clusters are evaluated from one snapshot, and their pods a
 from __future__ import annotations
 
 import copy
-import json
-import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import partial
@@ -30,14 +27,12 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.controllers.
     PersistentVolumeController,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import ObservedCluster
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodShape
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import (
     ObservedClaim,
     ObservedClass,
     ObservedVolume,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet.admission import BEYOND_SCHEDULER
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.observe import take
@@ -45,20 +40,25 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.fr
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer, PodToStart
 from integration.kube import connect
+from integration.oracle_cluster import (
+    ACCOUNTS,
+    ATTACHMENTS,
+    CLAIMS,
+    CLASSES,
+    CSI_NODES,
+    NODES,
+    PODS,
+    RUN,
+    VOLUMES,
+    WRITTEN,
+    CreatedCluster,
+    WatchedObjects,
+    for_each_cluster,
+    to_pod_to_start,
+)
 from lab.cluster.api import Api, ApiError
 from lab.handle import PATIENCE, eventually
 from situations.random_clusters import DRIVER, OWN, TOPOLOGY, Cluster, Object, affinity, smallest
-from situations.world import to_start
-
-CLASSES, CSI_NODES = "/apis/storage.k8s.io/v1/storageclasses", "/apis/storage.k8s.io/v1/csinodes"
-ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments"
-VOLUMES, NODES, NAMESPACES = "/api/v1/persistentvolumes", "/api/v1/nodes", "/api/v1/namespaces"
-PODS, CLAIMS, ACCOUNTS = "/api/v1/pods", "/api/v1/persistentvolumeclaims", "/api/v1/serviceaccounts"
-# What controllers write.
-WRITTEN = (VOLUMES, CLAIMS, PODS, ATTACHMENTS, NODES, ACCOUNTS)
-# On every object without a namespace, so that those of a run are deleted together.
-RUN = "oracle.test/run"
-NOT_READY, KEPT_OFF = "node.kubernetes.io/not-ready", ("NoSchedule", "NoExecute")
 
 
 @dataclass
@@ -104,75 +104,7 @@ class Tally:
 # On the API server
 
 
-class _Watched:
-    """A collection as a watch in a thread of its own last saw it, of one run's objects only."""
-
-    def __init__(self, api: Api, path: str, prefix: str) -> None:
-        self._api, self._path, self._prefix = api, path, prefix
-        self._objects: dict[str, Object] = {}
-        self._error: BaseException | None = None
-        self._stop = threading.Event()
-        # When an object came, changed or went last.
-        self._changed = time.monotonic()
-        self._thread = threading.Thread(target=self._follow, daemon=True)
-        self._thread.start()
-
-    @property
-    def changed(self) -> float:
-        self._alive()
-        return self._changed
-
-    def objects(self) -> dict[str, Object]:
-        """By "namespace/name", of what has no namespace "/name"."""
-        self._alive()
-        return dict(self._objects)
-
-    def stop(self) -> None:
-        self._stop.set()
-
-    def _alive(self) -> None:
-        if self._error is not None:
-            raise self._error
-
-    def _follow(self) -> None:
-        try:
-            while not self._stop.is_set():
-                for kind, item in self._api.watch(self._path, seconds=WATCH):
-                    self._note(kind, item)
-        except BaseException as error:
-            self._error = error
-
-    def _note(self, kind: str, item: Object) -> None:
-        if kind == "RESET":
-            kept = {self._key(one): one for one in item["items"] if self._is_own(one)}
-            versions = [{key: _version(one) for key, one in some.items()} for some in (kept, self._objects)]
-            self._objects = kept
-            if versions[0] != versions[1]:
-                self._changed = time.monotonic()
-        elif self._is_own(item):
-            if kind == "DELETED":
-                self._objects.pop(self._key(item), None)
-            else:
-                self._objects[self._key(item)] = item
-            self._changed = time.monotonic()
-
-    @staticmethod
-    def _key(item: Object) -> str:
-        return f"{item['metadata'].get('namespace', '')}/{item['metadata']['name']}"
-
-    def _is_own(self, item: Object) -> bool:
-        """Whether an object belongs to the clusters of this run; the lab has others."""
-        metadata, spec = item["metadata"], item.get("spec") or {}
-        reference, node = spec.get("claimRef") or {}, spec.get("nodeName", "")
-        names = (metadata["name"], metadata.get("namespace", ""), reference.get("namespace", ""), node)
-        return any(name.startswith(self._prefix) for name in names)
-
-
-def _version(item: Object) -> tuple[str, str]:
-    return item["metadata"]["uid"], item["metadata"]["resourceVersion"]
-
-
-class Oracle:
+class SchedulingOracle:
     """Clusters on a real control plane."""
 
     def __init__(self, api: Api, kubeconfig: str) -> None:
@@ -180,7 +112,7 @@ class Oracle:
         self._runs, self._own = 0, uuid.uuid4().hex[:6]
         self._prefix = ""
         self._made: set[str] = set()
-        self._watched: dict[str, _Watched] = {}
+        self._watched: dict[str, WatchedObjects] = {}
         self._classes: dict[str, Object] = {}
 
     def run(self, clusters: Sequence[Cluster]) -> Tally:
@@ -188,7 +120,7 @@ class Oracle:
         tally = Tally(clusters=len(clusters))
         lived = self._begin(clusters)
         try:
-            _each(_Living.create, lived)
+            for_each_cluster(CreatedCluster.create, lived)
             self._until(lambda: self._settled(lived), "nodes and namespaces are there")
             self._at_rest()
             for number in range(max(len(one.cluster.pods) for one in lived)):
@@ -197,21 +129,21 @@ class Oracle:
             self._end(lived)
         return tally
 
-    def _begin(self, clusters: Sequence[Cluster]) -> list[_Living]:
+    def _begin(self, clusters: Sequence[Cluster]) -> list[CreatedCluster]:
         """Names of their own for these clusters, and watches of what controllers write."""
         self._runs += 1
         # Namespaces of an earlier run may still be going away.
         self._prefix = f"o{self._own}r{self._runs}x"
-        self._watched = {path: _Watched(self._api, path, self._prefix) for path in WRITTEN}
-        lived = [_Living(self._api, one, self._prefix, number) for number, one in enumerate(clusters)]
+        self._watched = {path: WatchedObjects(self._api, path, self._prefix) for path in WRITTEN}
+        lived = [CreatedCluster(self._api, one, self._prefix, number) for number, one in enumerate(clusters)]
         self._classes = {name: found for one in lived for name, found in one.classes().items()}
         return lived
 
-    def _end(self, lived: Sequence[_Living]) -> None:
+    def _end(self, lived: Sequence[CreatedCluster]) -> None:
         """Take everything of this run away."""
         for watched in self._watched.values():
             watched.stop()
-        _each(_Living.remove, lived)
+        for_each_cluster(CreatedCluster.remove, lived)
         for path in (ATTACHMENTS, VOLUMES, CLASSES, CSI_NODES, NODES):
             eventually(partial(self._deleted, path), f"{path} of this run are deleted", PATIENCE)
 
@@ -225,7 +157,7 @@ class Oracle:
             return False
         return True
 
-    def _settled(self, lived: Sequence[_Living]) -> bool:
+    def _settled(self, lived: Sequence[CreatedCluster]) -> bool:
         if any(
             one.get("status", {}).get("phase", "Pending") == "Pending"
             for one in self._watched[VOLUMES].objects().values()
@@ -235,7 +167,7 @@ class Oracle:
         accounts, nodes = self._watched[ACCOUNTS].objects(), self._watched[NODES].objects()
         return all(one.settled(accounts, nodes) for one in lived)
 
-    def _round(self, lived: Sequence[_Living], number: int, tally: Tally) -> None:
+    def _round(self, lived: Sequence[CreatedCluster], number: int, tally: Tally) -> None:
         index = Index(take(self._client))
         claims = Claims(index)
         steps = (
@@ -244,7 +176,7 @@ class Oracle:
             Scheduler(index, claims),
         )
         evaluated = [(one, _evaluated(index, steps, one, number)) for one in lived]
-        _each(lambda one: one.start(number), lived)
+        for_each_cluster(lambda one: one.start(number), lived)
         self._until_decided(evaluated, number)
         self._at_rest()
         pods = self._watched[PODS].objects()
@@ -263,10 +195,10 @@ class Oracle:
                 )
             if not node:
                 pending.append(one)
-        _each(lambda one: self._api.gone(one.path(number) + "?gracePeriodSeconds=0"), pending)
+        for_each_cluster(lambda one: self._api.gone(one.path(number) + "?gracePeriodSeconds=0"), pending)
         self._at_rest()
 
-    def _until_decided(self, evaluated: Sequence[tuple[_Living, tuple[int, int, str]]], number: int) -> None:
+    def _until_decided(self, evaluated: Sequence[tuple[CreatedCluster, tuple[int, int, str]]], number: int) -> None:
         """Until each pod is on a node or refused; one that may still come gets a second chance."""
         deadline, alone = time.monotonic() + PATIENCE, 0.0
         while time.monotonic() < deadline:
@@ -288,7 +220,7 @@ class Oracle:
         left = [one for (one, dummy), state in zip(evaluated, states, strict=True) if not state]
         assert not left, "the scheduler left pods undecided\n" + "\n".join(self._shown(one, number) for one in left)
 
-    def _shown(self, one: _Living, number: int) -> str:
+    def _shown(self, one: CreatedCluster, number: int) -> str:
         """A pod and the claims of its cluster, as they are."""
         claims = [
             found for key, found in self._watched[CLAIMS].objects().items() if key.startswith(f"{one.namespace}/")
@@ -377,11 +309,11 @@ class Oracle:
         """
         lived = self._begin(clusters)
         try:
-            _each(_Living.create, lived)
+            for_each_cluster(CreatedCluster.create, lived)
             self._at_rest()
             expected = [_before(copy.deepcopy(one.cluster)) for one in lived] if not again else []
             if again:
-                _each(_Living.claim_again, lived)
+                for_each_cluster(CreatedCluster.claim_again, lived)
                 self._at_rest()
                 index = Index(take(self._client))
                 expected = [_to_be(index, one.pod_to_start(0), index.all) for one in lived]
@@ -392,7 +324,7 @@ class Oracle:
         finally:
             self._end(lived)
 
-    def _otherwise(self, lived: Sequence[_Living], expected: Sequence[str]) -> list[Object]:
+    def _otherwise(self, lived: Sequence[CreatedCluster], expected: Sequence[str]) -> list[Object]:
         """The claims with another phase than predicted."""
         claims = self._watched[CLAIMS].objects()
         found: list[Object] = []
@@ -429,19 +361,8 @@ class Oracle:
 PAUSE = 0.1
 # Longer than a round of the volume controller in the lab.
 REST = 1.5
-# Seconds of one watch, after which it is asked for again from where it ended.
-WATCH = 30
-# Requests to the API server at a time.
-THREADS = 8
 # Longer than the scheduler waits before it tries a refused pod again, which is at most ten seconds.
 SECOND_CHANCE = 15.0
-
-
-def _each(do: Callable[[_Living], None], lived: Sequence[_Living]) -> None:
-    """For several clusters at a time."""
-    with ThreadPoolExecutor(THREADS) as pool:
-        for future in [pool.submit(do, one) for one in lived]:
-            future.result()
 
 
 def _state(pod: Object | None) -> str:
@@ -454,105 +375,6 @@ def _state(pod: Object | None) -> str:
     if any(one["type"] == "PodScheduled" and one["status"] == "False" for one in status.get("conditions") or ()):
         return "refused"
     return "chosen" if status.get("nominatedNodeName") else ""
-
-
-class _Living:
-    """A cluster on the API server, under a prefix of its own within that of its run."""
-
-    def __init__(self, api: Api, cluster: Cluster, run: str, number: int) -> None:
-        self._api, self.cluster, self._run = api, cluster, run
-        self._prefix = f"{run}{number}-"
-        self.namespace = f"{self._prefix}x"
-
-    def _own(self, thing: Object, kind: str, version: str = "v1") -> Object:
-        found: Object = json.loads(json.dumps(thing).replace(OWN, self._prefix))
-        return {"apiVersion": version, "kind": kind, **found}
-
-    def classes(self) -> dict[str, Object]:
-        """Its StorageClasses by name."""
-        made = [self._own(one, "StorageClass", "storage.k8s.io/v1") for one in self.cluster.classes]
-        return {one["metadata"]["name"]: one for one in made}
-
-    def create(self) -> None:
-        storage = "storage.k8s.io/v1"
-        space = f"{NAMESPACES}/{self.namespace}"
-        self._api.post(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}})
-        for path, kind, version, things in (
-            (NODES, "Node", "v1", self.cluster.nodes),
-            (CSI_NODES, "CSINode", storage, self.cluster.csi_nodes),
-            (CLASSES, "StorageClass", storage, self.cluster.classes),
-            (VOLUMES, "PersistentVolume", "v1", self.cluster.volumes),
-            (f"{space}/persistentvolumeclaims", "PersistentVolumeClaim", "v1", self.cluster.claims),
-            (ATTACHMENTS, "VolumeAttachment", storage, self.cluster.attachments),
-        ):
-            for thing in things:
-                made = self._own(thing, kind, version)
-                made["metadata"].setdefault("labels", {})[RUN] = self._run
-                if kind == "Node" and not _is_ready(made):
-                    # The controller adds the second one to a node every ten seconds and no sooner.
-                    made["spec"]["taints"] += [{"key": NOT_READY, "effect": effect} for effect in KEPT_OFF]
-                self._api.post(path, made)
-
-    def settled(self, accounts: Mapping[str, Object], nodes: Mapping[str, Object]) -> bool:
-        """Whether its namespace can hold pods, and its nodes carry the taints that their state asks for."""
-        if f"{self.namespace}/default" not in accounts:
-            return False
-        for thing in self.cluster.nodes:
-            node = nodes.get(f"/{self._own(thing, 'Node')['metadata']['name']}")
-            if node is None:
-                return False
-            keys = {(one["key"], one["effect"]) for one in node["spec"].get("taints") or ()}
-            out = {(NOT_READY, effect) for effect in KEPT_OFF}
-            ready = _is_ready(thing)
-            if bool(keys & out) == ready or (not ready and not out <= keys):
-                return False
-            if thing["spec"].get("unschedulable", False) != (
-                ("node.kubernetes.io/unschedulable", "NoSchedule") in keys
-            ):
-                return False
-        return True
-
-    def nodes(self, index: Index) -> int:
-        return sum(index.bit[self._own(one, "Node")["metadata"]["name"]] for one in self.cluster.nodes)
-
-    def key(self, number: int) -> str:
-        return f"{self.namespace}/{self.pod(number)['metadata']['name']}"
-
-    def path(self, number: int) -> str:
-        return f"{NAMESPACES}/{self.namespace}/pods/{self.pod(number)['metadata']['name']}"
-
-    def pod(self, number: int) -> Object:
-        return self._own(self.cluster.pods[number], "Pod")
-
-    def pod_to_start(self, number: int) -> PodToStart:
-        return _to_start(self.pod(number), self.namespace)
-
-    @property
-    def claim(self) -> str:
-        """The name of its only claim."""
-        return str(self._own(self.cluster.claims[0], "")["metadata"]["name"])
-
-    def claim_again(self) -> None:
-        """Delete the only claim, and create it again."""
-        path = f"{NAMESPACES}/{self.namespace}/persistentvolumeclaims"
-        claim = self._own(self.cluster.claims[0], "PersistentVolumeClaim")
-        name = f"{path}/{self.claim}"
-        self._api.gone(name)
-        eventually(lambda: not self._api.ok(name), "the claim is gone")
-        self._api.post(path, claim)
-
-    def start(self, number: int) -> None:
-        self._api.post(f"{NAMESPACES}/{self.namespace}/pods", self.pod(number))
-
-    def remove(self) -> None:
-        """Take its namespace away with what is in there; no kubelet ends its pods."""
-        space = f"{NAMESPACES}/{self.namespace}"
-        self._api.request("DELETE", f"{space}/pods?gracePeriodSeconds=0", timeout=PATIENCE)
-        self._api.gone(space)
-
-
-def _is_ready(node: Object) -> bool:
-    return bool(node["status"]["conditions"][0]["status"] == "True")
 
 
 def _before(cluster: Cluster) -> str:
@@ -572,7 +394,7 @@ def _before(cluster: Cluster) -> str:
         claims=(claim,),
     )
     index = Index(snapshot)
-    return _to_be(index, _to_start(cluster.pods[0], f"{OWN}x"), index.all)
+    return _to_be(index, to_pod_to_start(cluster.pods[0], f"{OWN}x"), index.all)
 
 
 def _to_be(index: Index, pod: PodToStart, nodes: int) -> str:
@@ -593,12 +415,7 @@ def _to_be(index: Index, pod: PodToStart, nodes: int) -> str:
     return "Bound" if taken else "Pending"
 
 
-def _to_start(body: Object, namespace: str) -> PodToStart:
-    body["metadata"]["namespace"] = namespace
-    return to_start(ObservedPod.from_object(body), PodShape.from_object(body, namespace))
-
-
-def _evaluated(index: Index, steps: Iterable[Any], one: _Living, number: int) -> tuple[int, int, str]:
+def _evaluated(index: Index, steps: Iterable[Any], one: CreatedCluster, number: int) -> tuple[int, int, str]:
     """Nodes that a pod can be scheduled on, those that it cannot, and why."""
     pod = one.pod_to_start(number)
     nodes = one.nodes(index)

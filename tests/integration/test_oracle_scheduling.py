@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 import yaml
-from integration.oracle import Oracle, Tally
+from integration.oracle_scheduling import SchedulingOracle, Tally
 from lab import handle
 from lab.handle import Lab
 from situations.random_clusters import claim_alone, made
@@ -28,7 +28,7 @@ def reported(tally: Tally) -> str:
 
 
 def test_pods_run_only_where_readiness_predicts(lab: Lab) -> None:
-    oracle = Oracle(lab.api, lab.state.kubeconfigs["admin"])
+    oracle = SchedulingOracle(lab.api, lab.state.kubeconfigs["admin"])
     tally = oracle.run([made(f"{SEED}-{number}", pods=3) for number in range(15)])
     tally.disagreements = [oracle.shrunk(one) for one in tally.disagreements[:3]]
     assert not tally.disagreements, reported(tally)
@@ -40,7 +40,7 @@ def test_pods_run_only_where_readiness_predicts(lab: Lab) -> None:
 
 def test_claims_are_bound_as_readiness_predicts(lab: Lab) -> None:
     """Before the volume controller has seen them; then again under their names, when their volumes are Released."""
-    oracle = Oracle(lab.api, lab.state.kubeconfigs["admin"])
+    oracle = SchedulingOracle(lab.api, lab.state.kubeconfigs["admin"])
     clusters = [claim_alone(f"{SEED}-{number}") for number in range(40)]
     before, words = oracle.bound(clusters)
     assert not before, yaml.safe_dump(before)
@@ -62,7 +62,7 @@ def silent() -> Iterator[Lab]:
 
 @pytest.mark.torture
 def test_ten_thousand_pods_in_a_thousand_clusters(silent: Lab) -> None:
-    oracle, tally = Oracle(silent.api, silent.state.kubeconfigs["admin"]), Tally()
+    oracle, tally = SchedulingOracle(silent.api, silent.state.kubeconfigs["admin"]), Tally()
     for batch in range(int(os.environ.get("KUBEWIN_ORACLE_BATCHES", "10"))):
         found = oracle.run([made(f"{SEED}-{batch}-{number}") for number in range(100)])
         tally.add(found)
