@@ -4,12 +4,16 @@
 
 from __future__ import annotations
 
-from situations.base import AZURE_DISK, GCE, VSPHERE, on_windows, situation
+from typing import Any
+
+from situations.base import AZURE_DISK, GCE, NO_OLD_SERVER, VSPHERE, kubelets, on_windows, situation
 from situations.cluster import SHOP, claim_of, csi, install, pod_spec, volume, windows_nodes, workload
 from situations.foreign import Plugin, deploy
 from situations.world import World
 
 HOST = "kubernetes.io/hostname"
+# What kubelets that migrate nothing have besides.
+_IN_TREE = ("CSI-N39", "CSI-V10", "CSI-V11")
 
 
 @situation("API semantics", "CSI-V26", starts_again={"StatefulSet shop/old": "no"})
@@ -52,6 +56,47 @@ def a_local_volume_that_is_a_raw_device(world: World) -> None:
     here = {"matchExpressions": [{"key": HOST, "operator": "In", "values": ["win-1"]}]}
     affinity = {"required": {"nodeSelectorTerms": [here]}}
     on_windows(world, "raw", {"local": {"path": "C:\\disk"}}, volumeMode="Block", nodeAffinity=affinity)
+
+
+def _mount_in_tree(world: World, name: str, fs_type: str = "ntfs", **more: Any) -> None:
+    """Kubelets that migrate nothing, and a disk that was not mounted yet."""
+    world.kubernetes = "v1.22.17"
+    kubelets(world, "v1.22.17", migrated=())
+    uri = f"/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/disks/{name}"
+    disk = {"diskName": name, "diskURI": uri, "kind": "Managed", "fsType": fs_type}
+    volume(world, f"pv-{name}", {"azureDisk": disk}, name, **more)
+
+
+@situation(
+    "early returns", *_IN_TREE, "CSI-V18", starts_again={"Deployment shop/x": "unknown"}, only_here=NO_OLD_SERVER
+)
+def a_disk_with_ext4_that_kubelets_mount_in_tree(world: World) -> None:
+    _mount_in_tree(world, "x", "ext4")
+    workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
+
+
+@situation("early returns", *_IN_TREE, "CSI-V15", starts_again={"Deployment shop/x": "no"}, only_here=NO_OLD_SERVER)
+def a_raw_device_that_kubelets_mount_in_tree(world: World) -> None:
+    _mount_in_tree(world, "x", volumeMode="Block")
+    workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
+
+
+def _limit_in_tree(world: World, limit: str) -> None:
+    for node in windows_nodes(world):
+        node["status"]["allocatable"]["attachable-volumes-azure-disk"] = limit
+    for name in ("x", "y"):
+        _mount_in_tree(world, name)
+    workload(world, "Deployment", "x", pod_spec("x", "y"), replicas=1)
+
+
+@situation("early returns", *_IN_TREE, "CSI-W20", starts_again={"Deployment shop/x": "no"}, only_here=NO_OLD_SERVER)
+def more_disks_than_kubelets_attach_in_tree(world: World) -> None:
+    _limit_in_tree(world, "1")
+
+
+@situation("early returns", *_IN_TREE, starts_again={"Deployment shop/x": "yes"}, only_here=NO_OLD_SERVER)
+def as_many_disks_as_kubelets_attach_in_tree(world: World) -> None:
+    _limit_in_tree(world, "2")
 
 
 @situation("handles", "CSI-V31", starts_again={"Deployment shop/typo": "no"})

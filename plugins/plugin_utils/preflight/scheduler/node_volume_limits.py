@@ -15,6 +15,8 @@ from functools import cached_property
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import TranslationError, parse_ebs_id
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import read_amount
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import Source
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedClaim
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod
@@ -30,6 +32,11 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words i
 
 # In-tree plugins whose volumes count for their CSI driver (nodevolumelimits/utils.go, isCSIMigrationOn).
 COUNTED = ("awsElasticBlockStore", "azureDisk", "gcePersistentDisk", "cinder", "portworxVolume")
+# What kubelets that do not migrate these report in status.allocatable (pkg/kubelet/nodestatus/setters.go, VolumeLimits).
+_LIMITS_IN_TREE = {
+    "awsElasticBlockStore": "attachable-volumes-aws-ebs", "azureDisk": "attachable-volumes-azure-disk",
+    "gcePersistentDisk": "attachable-volumes-gce-pd", "cinder": "attachable-volumes-cinder",
+}  # fmt: skip
 Unique = tuple[str, str]
 
 
@@ -87,9 +94,20 @@ class NodeVolumeLimits:
         """By driver, the limit of each node that has one."""
         limits: dict[str, dict[str, int]] = defaultdict(dict)
         for csi_node in self._index.csi_nodes.values():
-            for entry in csi_node.drivers:
-                if entry.limit is not None:
-                    limits[entry.name][csi_node.name] = entry.limit
+            for driver, limit in self._read_limits(csi_node).items():
+                limits[driver][csi_node.name] = limit
+        return limits
+
+    def _read_limits(self, csi_node: ObservedCsiNode) -> dict[str, int]:
+        """A node's limits by driver; for an in-tree plugin that it does not migrate, that of nodevolumelimits/non_csi.go until 1.30."""
+        limits = {entry.name: entry.limit for entry in csi_node.drivers if entry.limit is not None}
+        node = self._index.nodes.get(csi_node.name)
+        allocatable = node.allocatable if node is not None else {}
+        for known in in_tree.PLUGINS:
+            name = _LIMITS_IN_TREE.get(known.field, "")
+            if name in allocatable and known.plugin not in (csi_node.migrated or ()):
+                limit = read_amount(name, allocatable[name])
+                limits[known.driver] = min(limit, limits.get(known.driver, limit))
         return limits
 
     @cached_property
@@ -103,10 +121,9 @@ class NodeVolumeLimits:
         rooms: dict[str, dict[tuple[int, int], int]] = defaultdict(lambda: defaultdict(int))
         for csi_node in self._index.csi_nodes.values():
             held, attached = self._held[csi_node.name]
-            for entry in csi_node.drivers:
-                if entry.limit is not None:
-                    count = sum(driver == entry.name for driver, dummy in held | attached)
-                    rooms[entry.name][entry.limit, count] |= self._index.bit.get(csi_node.name, 0)
+            for driver, limit in self._read_limits(csi_node).items():
+                count = sum(unique[0] == driver for unique in held | attached)
+                rooms[driver][limit, count] |= self._index.bit.get(csi_node.name, 0)
         return rooms
 
     @cached_property
