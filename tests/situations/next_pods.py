@@ -98,6 +98,21 @@ def pods_that_the_node_selector_of_their_namespace_keeps_on_linux(world: World) 
     world.get("Namespace", SHOP)["metadata"]["annotations"] = {"openshift.io/node-selector": "kubernetes.io/os=linux"}
 
 
+def _name_node(world: World, cpu: str) -> None:
+    _template(world)["nodeName"] = "win-1"
+    _template(world)["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
+
+
+@situation("kubelet", "CSI-W20", starts_again={WEB: "no"})
+def pods_that_name_a_node_without_room(world: World) -> None:
+    _name_node(world, "64")
+
+
+@situation("kubelet", starts_again={WEB: "yes"})
+def pods_that_name_a_node_with_room(world: World) -> None:
+    _name_node(world, "1")
+
+
 @situation("scheduler", "CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "yes"})
 def pods_that_request_more_than_a_node_has(world: World) -> None:
     for node in windows_nodes(world):

@@ -61,13 +61,13 @@ class Scheduler:
         self.infos = infos = NodeInfos(index)
         self._spread = PodTopologySpread(index, infos, affinity, taints)
         self._between_pods = InterPodAffinity(index, infos)
-        self._by_pods = (
-            NodeResourcesFit(index, infos), NodePorts(infos), self._spread, self._between_pods,
-        )  # fmt: skip
+        room = (NodeResourcesFit(index, infos), NodePorts(infos))
+        self._by_pods = (*room, self._spread, self._between_pods)
         kubelet = KubeletAdmission(index)
         self.together = PodsTogether(index, claims, infos, self.filter_by_pods)
-        # No scheduler is asked about a pod that names its node.
-        self._of_bound_pods: tuple[Filter, ...] = (node_name, taints, affinity, kubelet)
+        self._of_daemon_pods: tuple[Filter, ...] = (taints, affinity, kubelet, node_name)
+        # No scheduler is asked about a pod that names its node: its kubelet is (pkg/kubelet/lifecycle/predicate.go).
+        self._of_bound_pods = (*room, *self._of_daemon_pods)
         self._fixed: tuple[Filter, ...] = (affinity, taints, NodeUnschedulable(index), kubelet)
         self._filters = (*self._fixed, self._restrictions, self.volume_limits, *self._by_pods)
 
@@ -114,7 +114,7 @@ class Scheduler:
         Source: https://github.com/kubernetes/kubernetes, pkg/controller/daemon/daemon_controller.go, predicates.
         """
         split = Split("schedule", self._index.all, partial(_make_finding, pod))
-        for plugin in self._of_bound_pods:
+        for plugin in self._of_daemon_pods:
             plugin.filter_pod(pod, split)
         return self._index.all & ~split.find_nodes("blocked")
 
