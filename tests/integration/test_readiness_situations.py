@@ -146,10 +146,36 @@ def compare_with_schema(
             yield f"{path}.{name} is read, and its own fields are in no table"
 
 
+def read_schemas(server: Server) -> dict[str, Any]:
+    """The schemas of the API by name."""
+    groups = (server.lab.api.get(f"/openapi/v3/{group}") for group in ("api/v1", "apis/storage.k8s.io/v1"))
+    return {name: schema for group in groups for name, schema in group["components"]["schemas"].items()}
+
+
+def name_schema(schemas: Mapping[str, Any], kind: str) -> str:
+    (name,) = (name for name in schemas if name.endswith(f".v1.{kind}"))
+    return name
+
+
 @pytest.mark.parametrize("kind", fields.TABLES)
 def test_every_field_of_the_api_is_read_or_irrelevant_or_assumed(server: Server, kind: str) -> None:
-    schemas: dict[str, Any] = {}
-    for group in ("api/v1", "apis/storage.k8s.io/v1"):
-        schemas |= server.lab.api.get(f"/openapi/v3/{group}")["components"]["schemas"]
-    (name,) = (name for name in schemas if name.endswith(f".v1.{kind}"))
-    assert sorted(compare_with_schema(schemas, name, fields.TABLES[kind], kind)) == []
+    schemas = read_schemas(server)
+    assert sorted(compare_with_schema(schemas, name_schema(schemas, kind), fields.TABLES[kind], kind)) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "owner", "path"),
+    [
+        *((kind, kind, kind) for kind in fields.TABLES),
+        ("PodSpec", "Container", "PodSpec.containers"),
+        ("PodSpec", "NodeAffinity", "PodSpec.affinity.nodeAffinity"),
+        ("PersistentVolumeClaim", "PersistentVolumeClaimSpec", "PersistentVolumeClaim.spec"),
+        ("PersistentVolume", "CSIPersistentVolumeSource", "PersistentVolume.spec.csi"),
+        ("CSIDriver", "CSIDriverSpec", "CSIDriver.spec"),
+    ],
+)
+def test_a_field_of_the_next_release_is_in_no_table(server: Server, kind: str, owner: str, path: str) -> None:
+    schemas = read_schemas(server)
+    schemas[name_schema(schemas, owner)]["properties"]["newField"] = {"type": "string"}
+    differences = list(compare_with_schema(schemas, name_schema(schemas, kind), fields.TABLES[kind], kind))
+    assert f"{path}.newField is in no table" in differences
