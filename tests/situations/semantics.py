@@ -6,7 +6,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from situations.base import AZURE_DISK, GCE, NO_OLD_SERVER, VSPHERE, kubelets, on_windows, situation
+from situations.base import (
+    AZURE_DISK,
+    GCE,
+    NO_OLD_SERVER,
+    VSPHERE,
+    kubelets,
+    on_windows,
+    situation,
+    templates_of_vsphere,
+)
 from situations.cluster import SHOP, claim_of, csi, install, pod_spec, volume, windows_nodes, workload
 from situations.foreign import Plugin, deploy
 from situations.world import World
@@ -246,3 +255,25 @@ def a_driver_of_the_user_on_aks_without_its_controller(world: World) -> None:
     world.remove("Deployment", AZURE_DISK.controller.deployments[0], AZURE_DISK.namespace)
     claim_of(world, "next", storage_class=AZURE_DISK.storage_class.name)
     workload(world, "Deployment", "next", pod_spec("next"), replicas=1)
+
+
+@situation("false blockers", "CSI-V24", starts_again={"StatefulSet shop/db": "yes"})
+def a_volume_that_is_deleted_once_its_claim_is_gone(world: World) -> None:
+    metadata = world.get("PersistentVolume", "pv-db-0")["metadata"]
+    metadata.update(deletionTimestamp=world.ago(hours=2), finalizers=["kubernetes.io/pv-protection"])
+
+
+@situation("false blockers", starts_again={"Deployment shop/web": "yes"})
+def pods_that_follow_another_workload_to_its_node(world: World) -> None:
+    labels = world.get("StatefulSet", "db", SHOP)["spec"]["template"]["metadata"]["labels"]
+    term = {"topologyKey": HOST, "labelSelector": {"matchLabels": labels}}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    world.get("Deployment", "web", SHOP)["spec"]["template"]["spec"]["affinity"] = {"podAffinity": required}
+
+
+@situation("templates", "CSI-G14", starts_again={"StatefulSet shop/db": "unknown"})
+def a_node_plugin_with_ondelete_whose_next_image_is_broken(world: World) -> None:
+    spec = world.get("DaemonSet", VSPHERE.daemonset, VSPHERE.namespace)["spec"]
+    spec["updateStrategy"] = {"type": "OnDelete"}
+    spec["template"]["spec"]["containers"][0]["image"] = "registry.invalid/broken:0"
+    templates_of_vsphere(world, generation=2, revisions={"aaa": 1, "bbb": 2}, pods=("1", "aaa"))
