@@ -316,7 +316,7 @@ class _Volume:
         named = self._subject.source.fs_type.lower()
         if named in LINUX_FILE_SYSTEMS and not self._is_mounted_on_windows():
             what = f"its fsType is {named}, which kubelets on Windows do not format, and nothing on Windows has mounted it yet"
-            remedy = "check the disk; set fsType ntfs in its StorageClass or in the volume"
+            remedy = f"check the disk; {_RECREATE} with fsType ntfs, and its StorageClass for new ones"
             return self._refuse("CSI-V18", what, remedy, nodes, "unknown")
         first = self._index.names(nodes)[0]
         how = f"kubelet {self._index.nodes[first].kubelet} on {first} mounts {self._subject.source.field} in-tree"
