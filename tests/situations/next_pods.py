@@ -108,6 +108,11 @@ def pods_that_name_a_node_without_room(world: World) -> None:
     _name_node(world, "64")
 
 
+@situation("kubelet", "CSI-W20", starts_again={"StatefulSet shop/db": "no"})
+def ordinals_that_name_a_node_of_linux(world: World) -> None:
+    world.get("StatefulSet", "db", SHOP)["spec"]["template"]["spec"]["nodeName"] = "linux-1"
+
+
 @situation("kubelet", starts_again={WEB: "yes"})
 def pods_that_name_a_node_with_room(world: World) -> None:
     _name_node(world, "1")

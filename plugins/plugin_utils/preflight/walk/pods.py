@@ -41,6 +41,7 @@ def to_start(index: Index, workload: Workload) -> tuple[PodToStart, ...]:
         namespace=workload.namespace,
         name=workload.name,
         placement=template.placement,
+        node=template.node,
         claims=claims,
         made=template.volumes.ephemeral,
         inline=template.volumes.inline,
@@ -54,7 +55,7 @@ def to_start(index: Index, workload: Workload) -> tuple[PodToStart, ...]:
         return tuple(_ordinals(index, workload, template, pod))
     count = template.replicas or template.parallel
     shared = claims if count > 1 or workload.kind == "DaemonSet" else ()
-    return (replace(pod, node=template.node, count=count, shared=shared, surges=template.surges),)
+    return (replace(pod, count=count, shared=shared, surges=template.surges),)
 
 
 def _admit_shape(index: Index, template: ObservedTemplate, admit: PodToAdmit) -> PodShape:
