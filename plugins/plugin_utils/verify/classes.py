@@ -63,8 +63,8 @@ def choose_class(driver: Driver, requested: str, classes: Sequence[Mapping[str, 
     return ClassChoice(
         refusal=(
             f"{driver.title}: no StorageClass of provisioner {driver.name} fits Windows ({why or 'there is none'}). "
-            f"Create one{help_text}, such as in roles/{driver.key}_csi/files/example.yaml, and name it in "
-            f"storage_classes (kubewin_verify_storage_classes in the playbook): {{{driver.key}: <name>}}."
+            f"Create one{help_text}, and name it in storage_classes (kubewin_verify_storage_classes in the playbook): "
+            f"{{{driver.key}: <name>}}."
         )
     )
 
