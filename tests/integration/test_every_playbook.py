@@ -26,7 +26,7 @@ from integration.convert import Story
 from integration.kube import PROVEN, VSPHERE, also_holds, label, remove_driver, writes
 from integration.playbooks import ROOT, lines, play
 from integration.test_connections import mixed
-from lab import builds, handle
+from lab import handle
 from lab.cluster import vsphere
 from lab.handle import Lab, eventually, ready
 
@@ -136,7 +136,7 @@ CELLS = (
     Cell(
         EMPTY,
         "build_csi_proxy",
-        {"kubewin_csi_proxy_release": builds.CSI_PROXY_RELEASES[-1]},
+        {},
         files=("csi-proxy-*.exe", "csi-proxy-*.exe.sha256"),
     ),
 )

@@ -31,7 +31,12 @@ from lab.state import REPOSITORY, LabError
 
 GO_MODULES = Path(__file__).resolve().parent / "go"
 KUBERNETES = "v1.36.3"
-CSI_PROXY_RELEASES = ("1.1.3", "1.3.0")
+# Tests upgrade from the older one; the playbook builds the newer one.
+CSI_PROXY_BUILDS = {
+    "1.1.3": GO_MODULES / "csi-proxy-1.1.3",
+    "1.3.0": REPOSITORY / "playbooks" / "files" / "csi_proxy_build" / "1.3.0",
+}
+CSI_PROXY_RELEASES = tuple(CSI_PROXY_BUILDS)
 KEEP_UNUSED_DAYS = 30
 _NOT_SOURCES = ("testdata",)
 
@@ -94,11 +99,11 @@ def recipes() -> dict[str, Recipe]:
         Recipe("csiclient", GO_MODULES / "csiclient", {"csiclient.exe": "."}, "-s -w -buildid=", WINDOWS),
         Recipe("mute", GO_MODULES / "mute", {"mute.exe": "."}, "-s -w -buildid=", WINDOWS),
     ]
-    for release in CSI_PROXY_RELEASES:
+    for release, module in CSI_PROXY_BUILDS.items():
         found.append(
             Recipe(
                 f"csi-proxy-{release}",
-                REPOSITORY / "playbooks" / "files" / "csi_proxy_build" / release,
+                module,
                 {f"csi-proxy-{release}.exe": "github.com/kubernetes-csi/csi-proxy/cmd/csi-proxy"},
                 # As playbooks/build_csi_proxy.yml builds it, so that both give the same bytes.
                 ldflags=f"-s -w -buildid= -X main.version=v{release}",

@@ -14,7 +14,6 @@ from typing import Any
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lists import as_list
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.csi_proxy import RECOMMENDED
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.target import KEYS, ONLY_EVALUATED, parse_target
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.options import is_toleration
@@ -523,12 +522,6 @@ INPUTS: dict[str, Input] = {
         ),
         convert_timeout=_SECONDS.of(
             "Timeout in seconds for one wait, such as reading a volume for its comparison.", 600
-        ),
-    ),
-    **_of(
-        "build_csi_proxy",
-        csi_proxy_release=_one_of("1.1.3", "1.3.0").of(
-            "Release of csi-proxy to build. Earlier releases have CVE-2023-3893.", RECOMMENDED
         ),
     ),
 }

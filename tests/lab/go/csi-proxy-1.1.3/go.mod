@@ -1,4 +1,4 @@
-// Builds csi-proxy v1.1.3 from its published module; see playbooks/build_csi_proxy.yml.
+// Builds csi-proxy v1.1.3 from its published module; see playbooks/files/csi_proxy_build.
 module kubewin.invalid/csi-proxy-build
 
 // The same line as the release's own go.mod: it decides the GODEBUG defaults that the program is built with
