@@ -11,7 +11,6 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.modules.convert_volumes import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.needs import needs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import (
     ConversionOptionError,
     RunOptions,
@@ -20,7 +19,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.run import ConversionResult, Conversions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.namespaces import check_namespace
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import require
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import require_roles
 
 
 class ActionModule(ClusterAction):
@@ -86,11 +85,13 @@ class ActionModule(ClusterAction):
 def refuse(client: Client, request: RunOptions) -> None:
     """Raise ClusterError for what would fail half way: a namespace that does not exist, or a permission."""
     namespaces = request.record_namespaces
-    of_claims = list(dict.fromkeys(desired.namespace for desired in request.desired))
-    needed = needs(of_claims, namespaces, request.desired[0].variant)
-    require(
-        client, needed, "a conversion", "kubewin-csi-convert, kubewin-csi-convert-workloads and kubewin-csi-records"
-    )
+    of_claims = dict.fromkeys(desired.namespace for desired in request.desired)
+    bindings = [
+        ("kubewin-csi-convert", None),
+        *(("kubewin-csi-convert-workloads", name) for name in of_claims),
+        *(("kubewin-csi-records", name) for name in namespaces),
+    ]
+    require_roles(client, bindings, "a conversion")
     for name in namespaces:
         if why := check_namespace(client, name, "records are"):
             raise ConversionOptionError(why)

@@ -22,7 +22,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import load_roles
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose import (
     NOTHING,
     ClusterFacts,
@@ -34,7 +33,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose impor
     is_passed,
     render,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.support.needs import needs_of_playbooks
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.observe import (
     list_failed_mounts,
     list_missing_rules,
@@ -102,7 +100,7 @@ class ActionModule(ClusterAction):
         try:
             client = self.connect(options, retry_for=min(20.0, float(options["api_timeout"])))
             client.read_version()
-            lacking = list_missing_rules(client, needs_of_playbooks(load_roles(), drivers))
+            lacking = list_missing_rules(client, drivers)
             if options["workload"] and "report" in readiness:
                 report["workload"] = read_workload(client, options["workload"], readiness["report"])
             events = list_failed_mounts(client)

@@ -19,10 +19,11 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import objects
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.needs import needs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.records import RecordError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import transport
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import list_role_needs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import load_roles
 from integration.convert import (
     CLAIMS,
     NAMESPACE,
@@ -379,7 +380,11 @@ def a_server_in_trouble_is_no_refusal_and_nothing_is_asked_for_that_was_not_look
         asked = [(call.verb, call.group, call.resource) for call in proxy.calls if not call.resource.startswith("/")]
     converted(lab, story, uid)
     first = next(place for place, call in enumerate(asked) if call[0] == "patch")
-    looked_up = {(need.verb, need.group, need.resource) for need in needs([NAMESPACE], ["kubewin"], "in_place")}
+    looked_up = {
+        (need.verb, need.group, need.resource)
+        for name in ("convert", "convert-workloads", "records")
+        for need in list_role_needs(load_roles()[f"kubewin-csi-{name}"])
+    }
     # Permissions of the first observation, before any change, need no separate check.
     looked_up |= set(asked[:first])
     assert set(asked[first:]) <= looked_up

@@ -21,11 +21,11 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import list_role_needs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import load_roles
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import StopUpgrade, UpgradeDone
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import UpgradeTarget
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.needs import needs
 from integration.kube import VSPHERE, applied, connect, install_csi_proxy
 from integration.late_writes import Choice, accepted, first, nth
 from integration.playbooks import PATIENCE, play, start
@@ -417,7 +417,9 @@ def test_a_node_is_waited_for_until_its_owner_has_upgraded_it_and_a_stubborn_bud
     ready.api.patch("/api/v1/nodes/win-1", {"spec": {"unschedulable": False}})
     asked = {(call.verb, call.group, call.resource) for call in listening.calls if not call.resource.startswith("/")}
     looked_up = {
-        (need.verb, need.group, need.resource) for need in needs("kubewin", "", "none", UpgradeTarget("1.36.5"))
+        (need.verb, need.group, need.resource)
+        for name in ("upgrade", "records")
+        for need in list_role_needs(load_roles()[f"kubewin-csi-{name}"])
     }
     assert asked <= looked_up
 

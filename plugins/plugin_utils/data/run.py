@@ -14,12 +14,11 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.data.baselines import 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.choice import ReadLimits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compare import LOST, compare_manifests
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import Manifest, summarize_counts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.needs import needs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.observe import DataRequest, ReadableClaim, VolumeReader
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.namespaces import check_namespace
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import require
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import require_roles
 
 # In a result; baselines hold everything.
 _SHOWN = 1000
@@ -89,12 +88,9 @@ class DataRun:
     def refuse(self) -> None:
         """Raise DataRefusedError for what would fail half way."""
         options = self._options
-        require(
-            self._client,
-            needs(list(self._readers), options["record_namespace"]),
-            "reading volumes",
-            "kubewin-csi-data, kubewin-csi-data-pods and kubewin-csi-records",
-        )
+        bindings = [("kubewin-csi-data", None), ("kubewin-csi-records", options["record_namespace"])]
+        bindings += [("kubewin-csi-data-pods", namespace) for namespace in self._readers]
+        require_roles(self._client, bindings, "reading volumes")
         if why := check_namespace(self._client, options["record_namespace"], "baselines are"):
             raise DataRefusedError(why)
         if options["compare"] and not options["keep_going"]:

@@ -44,6 +44,16 @@ def list_needs(verbs: str, group: str, resources: str, namespace: str | None = N
             yield Need(verb, group, resource, namespace, name)
 
 
+def list_role_needs(role: Mapping[str, Any], namespace: str | None = None) -> Iterator[Need]:
+    """What a ClusterRole allows. namespace: where it is bound, None for everywhere."""
+    for rule in role.get("rules") or ():
+        for group in rule["apiGroups"]:
+            for name in rule.get("resourceNames") or ("",):
+                for resource in rule["resources"]:
+                    for verb in rule["verbs"]:
+                        yield Need(verb, group, resource, namespace, name)
+
+
 def find_missing_needs(needs: Iterable[Need], allowed: Callable[[Need], bool]) -> tuple[Need, ...]:
     """The needs that are not met."""
     return tuple(

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import (
     bind_commands,
     find_missing_needs,
     has_rule,
+    list_role_needs,
     list_rules,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
@@ -68,6 +69,13 @@ def require(client: Client, desired: Iterable[Need], what: str, roles: str) -> N
         "forbidden",
         403,
     )
+
+
+def require_roles(client: Client, bindings: Sequence[tuple[str, str | None]], what: str) -> None:
+    """Refuse a run without the rights of shipped ClusterRoles, as `require`. bindings: each with its namespace, None for everywhere."""
+    shipped = load_roles()
+    needs = [need for name, namespace in bindings for need in list_role_needs(shipped[name], namespace)]
+    require(client, needs, what, ", ".join(name for name, _namespace in bindings))
 
 
 def list_bind_commands(client: Client, missing: Iterable[Need], roles: str) -> tuple[str, ...]:

@@ -12,13 +12,15 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.redactor import Redactor
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.drivers.azure_file import DRIVER as AZURE_FILE
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, list_role_needs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import load_roles
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import find_controller
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose import ShareUse, WorkloadFacts, WorkloadPod
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.parts import Missing, Part
@@ -84,15 +86,18 @@ def gather(client: Client, into: Gathered, notify: Callable[[str], None] = lambd
         _keep_logs(client, into, namespace, pod, container)
 
 
-def list_missing_rules(client: Client, needs: Iterable[tuple[str, Need]]) -> dict[str, list[str]]:
-    """The rules that this account lacks, by role. needs: each with the name of its role. Raises ClusterError."""
-    answers: dict[Need, bool] = {}
-    missing: dict[str, list[str]] = {}
-    for role, need in needs:
-        if need not in answers:
-            answers[need] = client.is_allowed(need)
-        if not answers[need]:
-            missing.setdefault(role, []).append(need.rule())
+def list_missing_rules(client: Client, drivers: Iterable[Driver]) -> dict[str, list[str]]:
+    """The rules of shipped ClusterRoles that this account lacks for the playbooks with these drivers, by role. Raises ClusterError."""
+    bound: dict[str, str | None] = {"kubewin-preflight": None, "kubewin-csi": None}
+    for driver in drivers:
+        bound[f"kubewin-csi-{driver.key.replace('_', '-')}"] = None
+        bound["kubewin-csi-deploy"] = driver.namespace
+    roles, missing = load_roles(), dict[str, list[str]]()
+    is_allowed = functools.cache(client.is_allowed)
+    for name, namespace in bound.items():
+        lacking = [need.rule() for need in list_role_needs(roles.get(name, {}), namespace) if not is_allowed(need)]
+        if lacking:
+            missing[name] = lacking
     return missing
 
 

@@ -18,7 +18,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.wmco import OP
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import bind_client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.namespaces import check_namespace
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import require
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import require_roles
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade import snapshot, wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.apply import UpgradeExecutor, UpgradeObserver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.begin import (
@@ -54,7 +54,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal_store import NAMES, JournalStore
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.lease import upgrade_lease
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.maintenance_windows import parse_window as read_hours
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.needs import needs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.observation import UpgradeObservation
 
 # Runs the gate or the verification on nodes; by node why it failed, empty if it passed.
@@ -103,10 +102,10 @@ class Upgrade:
 
     def refuse(self) -> None:
         """Refuse what would fail half way: missing permissions and the journal's namespace."""
-        options = self._options
-        required = needs(options["namespace"], OPERATOR_NAMESPACE, self.desired.hook, self.desired.target)
-        require(self._client, required, "an upgrade", "kubewin-csi-upgrade and kubewin-csi-records")
-        if why := check_namespace(self._client, options["namespace"], "the journal is"):
+        namespace = self._options["namespace"]
+        bindings = (("kubewin-csi-upgrade", None), ("kubewin-csi-records", namespace))
+        require_roles(self._client, bindings, "an upgrade")
+        if why := check_namespace(self._client, namespace, "the journal is"):
             raise UpgradeRefusedError(why)
 
     def collect_findings(self, observed: UpgradeObservation) -> list[Finding]:

@@ -8,8 +8,7 @@ from __future__ import annotations
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import require
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.needs import needs
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import require_roles
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import ProofNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import RunScope
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import (
@@ -43,10 +42,9 @@ def refuse(client: Client, decided: VerifyPlan, scope: RunScope) -> None:
         live = client.get(kinds.NAMESPACE, scope.namespace)
         if live is not None and "deletionTimestamp" in live["metadata"]:
             refusals.append(f"Namespace {scope.namespace} is being deleted. Wait for that, or set another one.")
-    attaches = any(target.attaches for target in decided.targets)
-    needed = needs(scope.namespace, owns_namespace=scope.owns_namespace, attaches=attaches)
-    require(
-        client, needed, "a verification", "kubewin-csi-verify, kubewin-csi-verify-pods, kubewin-csi-verify-namespace"
-    )
+    where = None if scope.owns_namespace else scope.namespace
+    bindings = [("kubewin-csi-verify", None), ("kubewin-csi-verify-pods", where)]
+    bindings += [("kubewin-csi-verify-namespace", None)] if scope.owns_namespace else []
+    require_roles(client, bindings, "a verification")
     if refusals:
         raise ClusterError("\n".join(refusals), "refused")
