@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import is_at_least, parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.wmco import ALLOW
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import DaemonSetFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import explain_exclusion
@@ -35,7 +35,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.observation im
     OPERATOR,
     TAINT,
     ClusterState,
-    InstallPlan,
     UpgradeNode,
     UpgradeObservation,
     WorkloadState,
@@ -139,15 +138,10 @@ class UpgradeObserver:
         return WorkloadState(1 if replicas is None else int(replicas), int(status.get("readyReplicas") or 0), why)
 
     def _read_cluster(self, journal: Journal) -> ClusterState:
-        state, wmco, plans = ClusterState(), "", tuple[InstallPlan, ...]()
+        state = ClusterState()
         if journal.target.openshift or journal.hook == "wmco":
             state = self._read_openshift()
-        if journal.hook == "wmco":
-            wmco = self.read_wmco_release()
-            if not is_at_least(wmco, journal.target.wmco):
-                listed = self._client.list(kinds.INSTALL_PLAN, self._operator).items
-                plans = tuple(InstallPlan.from_object(item) for item in listed)
-        return replace(state, wmco=wmco, plans=plans)
+        return replace(state, wmco=self.read_wmco_release()) if journal.hook == "wmco" else state
 
     def _read_openshift(self) -> ClusterState:
         live = self._client.get(kinds.CLUSTER_VERSION, "version")

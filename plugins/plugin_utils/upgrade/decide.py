@@ -33,7 +33,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.maintenance_windows import MaintenanceWindow
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.observation import (
     ClusterState,
-    InstallPlan,
     UpgradeNode,
     UpgradeObservation,
 )
@@ -317,8 +316,8 @@ def _find_hold(
         )
     if journal.hook == "wmco" and not is_at_least(cluster.wmco, target.wmco):
         return (
-            f"WMCO is {cluster.wmco or 'unknown'}, expected {target.wmco}: "
-            f"{_describe_install_plan(cluster.plans, target)}, and run again; a higher kubewin_upgrade_wait_timeout waits for it"
+            f"WMCO is {cluster.wmco or 'unknown'}, expected {target.wmco}: all earlier nodes are verified: approve its InstallPlan now, "
+            "wait until OLM has installed it, and run again; a higher kubewin_upgrade_wait_timeout waits for it"
         )
     unavailable = find_unavailable_nodes(journal, observed)
     for entry in batch:
@@ -341,18 +340,6 @@ def _find_hold(
             "(kubewin_upgrade_node_timeout)"
         )
     return None
-
-
-def _describe_install_plan(plans: tuple[InstallPlan, ...], target: UpgradeTarget) -> str:
-    """Describe how WMCO gets the target release."""
-    fit = [plan for plan in plans if any(is_at_least(release, target.wmco) for release in plan.releases)]
-    approved = [plan for plan in fit if plan.approved]
-    if approved:
-        plan = approved[-1]
-        phase = f", its phase is {plan.phase}" if plan.phase else ""
-        return f"InstallPlan {plan.name} is approved{phase}; wait until OLM has installed it"
-    named = f" ({', '.join(plan.name for plan in fit)})" if fit else ""
-    return f"all earlier nodes are verified: approve its InstallPlan now{named}"
 
 
 def _list_pauses(journal: Journal, batch: list[NodeEntry], rules: UpgradeRules) -> list[str]:

@@ -107,35 +107,16 @@ class WorkloadState:
 
 
 @dataclass(frozen=True, slots=True)
-class InstallPlan:
-    """An InstallPlan of OLM. releases: of WMCO that it would install. phase: what OLM says of it."""
-
-    name: str
-    releases: tuple[str, ...]
-    approved: bool
-    phase: str
-
-    @classmethod
-    def from_object(cls, plan: Mapping[str, Any]) -> InstallPlan:
-        """Read an operators.coreos.com/v1alpha1 InstallPlan."""
-        spec, status = plan.get("spec") or {}, plan.get("status") or {}
-        named = [str(name) for name in spec.get("clusterServiceVersionNames") or []]
-        releases = tuple(name[len(OPERATOR) :] for name in named if name.startswith(OPERATOR))
-        return cls(plan["metadata"]["name"], releases, spec.get("approved") is True, str(status.get("phase", "")))
-
-
-@dataclass(frozen=True, slots=True)
 class ClusterState:
     """Releases and state of the cluster.
 
     openshift: the release whose update is complete. is_openshift: None if that was not read. failing: what ClusterVersion
-    reports. wmco: the operator that runs. plans: what OLM may install, read until the operator has the target release.
+    reports. wmco: the operator that runs.
     """
 
     openshift: str = ""
     failing: str = ""
     wmco: str = ""
-    plans: tuple[InstallPlan, ...] = ()
     is_openshift: bool | None = None
 
 

@@ -41,7 +41,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.observation import (
     ClusterState,
-    InstallPlan,
     UpgradeNode,
     UpgradeObservation,
     WorkloadState,
@@ -117,7 +116,6 @@ class World:
         self.pods: list[Pod] = []
         self.serial = 0
         self.running = ""
-        self.plans: tuple[InstallPlan, ...] = ()
         # Progress messages of all runs.
         self.messages: list[str] = []
         self.stuck: set[str] = set()
@@ -288,7 +286,7 @@ class World:
             nodes={name: self._node(name, box) for name, box in self.boxes.items()},
             refused=dict(self.refused),
             retriable=frozenset(self.refused if self.seldom else ()),
-            cluster=ClusterState(wmco=self.running, plans=self.plans),
+            cluster=ClusterState(wmco=self.running),
         )
 
     def _node(self, name: str, box: Box) -> UpgradeNode:

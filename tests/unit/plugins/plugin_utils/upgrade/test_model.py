@@ -27,7 +27,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import 
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import UpgradeTarget
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.maintenance_windows import parse_window
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.observation import InstallPlan
 from unit.plugins.plugin_utils.upgrade.model import BEGAN, Killed, World, kubelets, until_done, wmco
 
 KINDS: dict[str, Callable[[], World]] = {
@@ -286,16 +285,6 @@ def test_wmco_is_waited_for_until_its_plan_is_approved() -> None:
     assert "WMCO is 8.1.2, expected 9.0.0" in decision.why
     assert "approve its InstallPlan now" in decision.why
     assert [line for line in world.messages if "approve" in line] == [f"waiting: {decision.why} (0 s of 30 s)"]
-    offered = InstallPlan("install-a", ("9.0.1",), approved=False, phase="RequiresApproval")
-    world.plans = (InstallPlan("install-old", ("8.1.2",), approved=True, phase="Complete"), offered)
-    decision = world.run()
-    assert isinstance(decision, PauseUpgrade)
-    assert "approve its InstallPlan now (install-a), and run again" in decision.why
-    world.plans = (*world.plans, InstallPlan("install-b", ("9.0.0",), approved=True, phase="Installing"))
-    decision = world.run()
-    assert isinstance(decision, PauseUpgrade)
-    assert "InstallPlan install-b is approved, its phase is Installing; wait until OLM has installed it" in decision.why
-    assert "approve its" not in decision.why
     assert world.hooked == []
     world.running = "9.0.0"
     assert isinstance(world.run(), UpgradeDone)

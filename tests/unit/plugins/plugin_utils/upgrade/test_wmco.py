@@ -15,7 +15,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.begin import (
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import UpgradeTarget
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.observation import (
-    InstallPlan,
     UpgradeNode,
     UpgradeObservation,
 )
@@ -110,15 +109,3 @@ def test_every_refusal_is_reported_at_once() -> None:
     assert "Node win-9 is not a Windows node of this cluster, expected one of win-1." in str(refused.value)
     assert "batch size is '0'" in str(refused.value)
     assert "CSI-U12" in str(refused.value)
-
-
-def test_an_install_plan_has_its_releases_and_its_approval() -> None:
-    """As OLM writes it; the plan may bring other operators too, and a new one has no status."""
-    names = ["windows-machine-config-operator.v9.0.0", "another-operator.v2.1.0"]
-    spec = {"approval": "Manual", "approved": False, "clusterServiceVersionNames": names}
-    plan = {"metadata": {"name": "install-x7k2p"}, "spec": spec}
-    assert InstallPlan.from_object(plan) == InstallPlan("install-x7k2p", ("9.0.0",), approved=False, phase="")
-    approved = {**plan, "spec": {**spec, "approved": True}, "status": {"phase": "Installing"}}
-    assert InstallPlan.from_object(approved) == InstallPlan(
-        "install-x7k2p", ("9.0.0",), approved=True, phase="Installing"
-    )
