@@ -24,7 +24,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutHost
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.order import find_wrong_sizes
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.roll import RollResult
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier, Outcome
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Outcome
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import find_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.definitions import (
@@ -34,6 +35,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.definitions impor
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import SERVING_LABEL, SERVING_VALUE
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.modify import modify
 
 
 class ActionModule(ClusterAction):
@@ -115,18 +117,15 @@ class ActionModule(ClusterAction):
 
     def _label_nodes(self, client: Client) -> dict[str, Any]:
         """Label the Nodes of the play whose csi-proxy serves, and no others; a plugin pod starts only there."""
-        definitions: list[dict[str, Any]] = [
-            {
-                "apiVersion": "v1",
-                "kind": "Node",
-                "metadata": {"name": row["node"], "labels": {SERVING_LABEL: SERVING_VALUE} if row["serving"] else {}},
-            }
-            for row in read_rows(unmarked, self.task_vars)
-        ]
-        if not definitions:
-            return {"changed": False, "objects": [], "diff": []}
-        applier = Applier(client, only_existing=True)
-        return build_result(applier.plan(definitions) if self.check_mode else applier.apply(definitions))
+        result: dict[str, Any] = {"changed": False, "objects": [], "diff": []}
+        for row in read_rows(unmarked, self.task_vars):
+            node, label = row["node"], SERVING_VALUE if row["serving"] else None
+            label_node(client, node, label, dry_run=self.check_mode)
+            result["changed"] = True
+            changed = {"kind": "Node", "namespace": None, "name": node, "action": "update", "validated": True}
+            result["objects"].append(changed)
+            result["diff"].append({"prepared": f"Node {node}: label {SERVING_LABEL}: {label or 'removed'}\n"})
+        return result
 
     def _note(self, outcome: Outcome) -> None:
         """Return what was applied, also if the task fails later."""
@@ -135,6 +134,12 @@ class ActionModule(ClusterAction):
         self.result.update({name: [*self._labelled[name], *deployed[name]] for name in ("objects", "diff")})
         for text in outcome.warnings:
             self.warn(text)
+
+
+def label_node(client: Client, node: str, label: str | None, *, dry_run: bool) -> None:
+    """Set the label of a Node whose csi-proxy serves; None removes it."""
+    body = {"metadata": {"labels": {SERVING_LABEL: label}}}
+    modify(client, kinds.NODE, node, None, lambda _live: body, dry_run=dry_run, required=True)
 
 
 def explain_failed_roll(roll: RollResult, daemon_set: str, driver: str) -> TaskError | None:

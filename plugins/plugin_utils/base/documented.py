@@ -8,13 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-try:
-    import yaml
-except ImportError:
-    # kubernetes.core's module class says so in its words.
-    HAS_YAML = False
-else:
-    HAS_YAML = True
+import yaml
 
 ArgumentSpec = dict[str, dict[str, Any]]
 
@@ -23,8 +17,6 @@ _ONLY_FOR_PEOPLE = ("description", "suboptions", "version_added")
 
 def read_argument_spec(documentation: str, secret: str = "") -> ArgumentSpec:
     """The argument spec of a module's DOCUMENTATION, without its fragments. secret: the option that is never shown."""
-    if not HAS_YAML:
-        return {}
     # The loader in C is many times as fast.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     spec = _build_spec(yaml.load(documentation, Loader=loader)["options"])

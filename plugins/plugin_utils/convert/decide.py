@@ -199,15 +199,18 @@ def _ensure_unused(observed: ConversionObservation) -> do.ConversionMove | None:
         first = running[0]
         return do.ScaleWorkload(first, 0)
     if observed.helper:
-        return (
-            do.StopHelper()
-            if observed.helper != "stopping"
-            else do.AwaitCondition("the helper pod of this run ends", "Check its node.")
-        )
+        return _end_helper(observed)
     if observed.uses:
         remedy = "End these pods. If the volume stays attached, check its node's kubelet and the driver's attacher."
         return do.AwaitCondition(f"the volume is no longer in use: {'; '.join(observed.uses)}", remedy)
     return None
+
+
+def _end_helper(observed: ConversionObservation) -> do.ConversionMove:
+    """Delete the helper pod, and wait until it ended."""
+    if observed.helper == "stopping":
+        return do.AwaitCondition("the helper pod ends", "Check its node.")
+    return do.StopHelper()
 
 
 def _find_target(record: ConversionRecord, observed: ConversionObservation) -> ConversionVolume | None:
@@ -518,11 +521,7 @@ def _restore(record: ConversionRecord, observed: ConversionObservation) -> do.Co
     if stop := _check_foreign_objects(record, observed) or _check_claim(record, observed):
         return stop
     if observed.helper:
-        return (
-            do.StopHelper()
-            if observed.helper != "stopping"
-            else do.AwaitCondition("the helper pod ends", "Check its node.")
-        )
+        return _end_helper(observed)
     if not _is_exchanged(record, observed):
         return _handle_missing_volume(record)
     had = {(workload.kind, workload.namespace, workload.name): workload.replicas for workload in record.workloads}
@@ -575,11 +574,7 @@ def _unlock(record: ConversionRecord, observed: ConversionObservation) -> do.Con
 def _clean_up(record: ConversionRecord, observed: ConversionObservation) -> do.ConversionMove:
     """Delete what late requests created: the helper pod and the other volume."""
     if observed.helper:
-        return (
-            do.StopHelper()
-            if observed.helper != "stopping"
-            else do.AwaitCondition("the helper pod ends", "Check its node.")
-        )
+        return _end_helper(observed)
     for volume in find_leftovers(record, observed):
         if volume.terminating:
             return do.AwaitCondition(f"PersistentVolume {volume.name} is deleted", "Check its finalizers.")

@@ -11,7 +11,6 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_number
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import find_plugin
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import objects
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import ConversionFacts, ConversionRequest
@@ -33,6 +32,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import bui
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts, list_claims
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import name_attachment
 
 
@@ -44,14 +44,7 @@ def read_facts(client: Client, desired: ConversionRequest) -> ConversionFacts:
     if claim is None or volume is None:
         return ConversionFacts(claim, volume)
     plugin = find_plugin(volume)
-    driver = next(
-        (
-            known_driver
-            for known_driver in DRIVERS.values()
-            if plugin is not None and known_driver.name == plugin.driver
-        ),
-        None,
-    )
+    driver = BY_NAME.get(plugin.driver) if plugin is not None else None
     storage_class = desired.storage_class or str(claim["spec"].get("storageClassName") or "")
     csi_nodes = {item["metadata"]["name"]: item for item in client.list(kinds.CSI_NODE).items}
     nodes = client.list_windows_nodes()
@@ -261,9 +254,7 @@ class ConversionObserver:
         path = record.objects["volume_path"]
         migrations = self._client.list(kinds.VSPHERE_MIGRATION).items
         registered = any((migration.get("spec") or {}).get("volumepath") == path for migration in migrations)
-        driver = next(
-            (known_driver for known_driver in DRIVERS.values() if known_driver.name == record.new.driver), None
-        )
+        driver = BY_NAME.get(record.new.driver)
         trouble = find_controller_trouble(self._client, driver) if driver is not None else ""
         return registered, trouble if registered else ""
 

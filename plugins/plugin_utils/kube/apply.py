@@ -49,19 +49,13 @@ class Outcome:
 
 
 class Applier:
-    """Server-side apply of a list of objects with one read before the first write.
+    """Server-side apply of a list of objects with one read before the first write. force: take fields over from other managers."""
 
-    only_existing: an object that does not exist is an error instead of being created (labels on Nodes). force: take
-    fields over from other managers.
-    """
-
-    def __init__(self, client: Objects, *, only_existing: bool = False, force: bool = False) -> None:
+    def __init__(self, client: Objects, *, force: bool = False) -> None:
         self._client = client
-        self._only_existing = only_existing
         self._force = force
         self._warnings: dict[str, None] = {}
         self._namespaces: dict[str, bool] = {}
-        self._uids: dict[str, str] = {}
         self._versions: dict[str, str] = {}
 
     def plan(self, definitions: Sequence[Mapping[str, Any]]) -> Outcome:
@@ -83,11 +77,11 @@ class Applier:
         return Outcome(changes=tuple(done), warnings=tuple(self._warnings))
 
     def _write(self, definition: Mapping[str, Any], planned: Change, coming: set[tuple[str, str]]) -> Change:
-        pinned, path = self._pin(definition), _find_path(definition)
+        metadata, path = definition["metadata"], _find_path(definition)
         for tries_left in reversed(range(_TRIES)):
             if planned.action == "none":
                 break
-            body = {**pinned, "metadata": {**pinned["metadata"], "resourceVersion": self._versions[path]}}
+            body = {**definition, "metadata": {**metadata, "resourceVersion": self._versions[path]}}
             try:
                 answer = self._client.apply(body, dry_run=False, force=self._force)
             except ClusterError as error:
@@ -111,10 +105,8 @@ class Applier:
                 self._check_creation(definition, kind, coming)
                 if namespace is not None and not self._has_namespace(namespace):
                     return compare_object(definition, None, None)
-            else:
-                self._uids[kind.path(namespace, name)] = str(live["metadata"]["uid"])
             try:
-                answer = self._client.apply(self._pin(definition), dry_run=True, force=self._force)
+                answer = self._client.apply(definition, dry_run=True, force=self._force)
             except ClusterError as error:
                 if error.status == 404 and live is None and self._is_binding_of(definition, coming):
                     return compare_object(definition, None, None)
@@ -128,12 +120,6 @@ class Applier:
     def _check_creation(self, definition: Mapping[str, Any], kind: Kind, coming: set[tuple[str, str]]) -> None:
         """ClusterError for an object that does not exist and cannot be created by this call."""
         name, namespace = definition["metadata"]["name"], definition["metadata"].get("namespace")
-        if self._only_existing:
-            raise ClusterError(
-                f"{kind.kind} {name} does not exist, and this task must not create it. Correct its name",
-                "not_found",
-                404,
-            )
         if namespace is None or self._has_namespace(namespace) or (kinds.NAMESPACE.kind, namespace) in coming:
             return
         raise ClusterError(
@@ -148,13 +134,6 @@ class Applier:
         """Whether it binds a role of the same call: the server wants to see the role before it lets us bind it."""
         role = definition.get("roleRef") or {}
         return (str(role.get("kind")), str(role.get("name"))) in coming
-
-    def _pin(self, definition: Mapping[str, Any]) -> Mapping[str, Any]:
-        """With only_existing, bound to the object that was read, so that a deleted one is not created again."""
-        if not self._only_existing:
-            return definition
-        metadata = definition["metadata"]
-        return {**definition, "metadata": {**metadata, "uid": self._uids[_find_path(definition)]}}
 
     def _has_namespace(self, namespace: str) -> bool:
         if namespace not in self._namespaces:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import yaml
 from ansible.module_utils.basic import missing_required_lib
 from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
@@ -31,14 +32,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.faults import (
     read_body,
     read_status_code,
 )
-
-try:
-    import yaml
-
-    HAS_YAML = True
-except ImportError:
-    # kubernetes.core's module class says so in its words.
-    HAS_YAML = False
 
 # Seconds to wait for an API server that refuses connections: it restarts, or the URL is wrong.
 _REFUSED_FOR = 10.0

@@ -12,13 +12,7 @@ from ansible.module_utils.common.yaml import yaml_dump, yaml_load_all
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Outcome
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-
-try:
-    from yaml import YAMLError
-except ImportError:
-    # kubernetes.core's module class says so in its words.
-    YAMLError = ValueError  # type: ignore[misc, assignment]
-
+from yaml import YAMLError
 
 # What Ansible puts in the place of a secret (ansible.module_utils.common.parameters).
 _HIDDEN = ("********", "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER")

@@ -1,13 +1,12 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a namespace can take what is to be kept there, asked before the first change; and the one that names its cluster."""
+"""Whether a namespace can take what is to be kept there, asked before the first change."""
 
 from __future__ import annotations
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 
 
 def check_namespace(client: Client, name: str, what: str) -> str:
@@ -22,13 +21,3 @@ def check_namespace(client: Client, name: str, what: str) -> str:
             "another one"
         )
     return ""
-
-
-def read_cluster_uid(client: Client) -> str:
-    """The identity of this cluster for what is stored outside of it: the uid of its Namespace kube-system."""
-    live = client.get(kinds.NAMESPACE, "kube-system")
-    if live is None:
-        raise ClusterError(
-            "Namespace kube-system does not exist, expected its uid, which identifies the cluster", "api_error"
-        )
-    return str(live["metadata"]["uid"])

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import (
     EXAMPLE,
@@ -22,14 +23,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import (
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-
-try:
-    import yaml
-
-    HAS_YAML = True
-except ImportError:
-    # kubernetes.core's module class says so in its words.
-    HAS_YAML = False
 
 FILES = Path(__file__).resolve().parents[3] / "roles" / "csi_driver" / "files"
 SHIPPED = "roles/csi_driver/files/kubewin-rbac.yaml"

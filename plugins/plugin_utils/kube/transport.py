@@ -48,12 +48,6 @@ SILENCE = 30.0
 
 _TEMPORARY = frozenset({429, 500, 502, 503, 504})
 
-# What /readyz answers when a check fails (apiserver/pkg/server/healthz).
-_NOT_READY = 500
-
-# Seconds after a refusal in which a server that forbids even /readyz may have begun to start; its first refusals take seconds.
-_STARTUP_DOUBT = 5.0
-
 # Seconds after which an API server's own watches have what it stored itself, with much to spare.
 _WATCH_LAG = 10.0
 
@@ -110,8 +104,6 @@ class Transport:
         self._sleep = sleep
         # How far the API server's clock is ahead of ours; copies of this client share it.
         self._clock_skew = [timedelta()]
-        # Whether its RBAC rules were loaded when it answered last; copies share this too.
-        self._answered = [False]
         self._check: Callable[[], None] = lambda: None
         self._write_silence: float | None = None
         self._conditional = False
@@ -177,15 +169,12 @@ class Transport:
         self, call: ApiCall, method: str, path: str, is_passing: Callable[[int, str], bool], **params: Any
     ) -> tuple[bytes, Any]:
         """The whole body, and the headers."""
-        started, pause, is_ready = self._clock(), 0.2, False
-        refused_at: float | None = None
+        started, pause, restarts = self._clock(), 0.2, False
         while True:
             try:
                 response = self._send(method, path, **params)
                 # Here, because a connection can also break in the middle of the body.
-                data, headers = response.data, response.headers
-                self._answered[0] = True
-                return data, headers
+                return response.data, response.headers
             except ClusterError:
                 # Of the check before a write.
                 raise
@@ -195,22 +184,14 @@ class Transport:
                     raise
                 failed_at = self._clock()
                 time_left = started + self.retry_for - failed_at
-                if status == 403 and not is_ready and time_left > 0:
-                    # What a server forbade before it was ready it may allow now.
-                    refused_at = failed_at if refused_at is None else refused_at
-                    readiness = self._read_readiness()
-                    is_settled = self._answered[0] or failed_at - refused_at > _STARTUP_DOUBT
-                    is_ready = readiness == 200 or (readiness != _NOT_READY and is_settled)
-                    if is_ready:
-                        self._answered[0] = True
-                        continue
-                elif (
+                # A server that was away forbids what it will allow once its RBAC rules are loaded.
+                restarts = restarts or status is None or status >= 500
+                if not (
                     status is None
                     or (status in _TEMPORARY and not _is_answer(call, body))
+                    or (status == 403 and restarts)
                     or (failed_at - started < _WATCH_LAG and is_passing(status, body))
                 ):
-                    self._answered[0], is_ready, refused_at = False, False, None
-                else:
                     raise describe_failure(call, status, body) from error
                 wait = read_retry_after(error)
                 if time_left <= 0 or (wait is not None and wait > time_left):
@@ -224,14 +205,6 @@ class Transport:
                     ) from error
                 self._sleep(min(pause if wait is None else wait, max(time_left, 0.05)))
                 pause = min(pause * 2, _LONGEST_PAUSE)
-
-    def _read_readiness(self) -> int:
-        """The status of /readyz: a server forbids what it will allow until its RBAC rules are loaded."""
-        try:
-            self._send("GET", "/readyz", _request_timeout=5)
-        except Exception as error:
-            return read_status_code(error) or _NOT_READY
-        return 200
 
     def _send(self, method: str, path: str, **params: Any) -> Any:
         """One request; its response, unread."""

@@ -97,7 +97,7 @@ def test_a_concurrent_write_of_the_kubelet_is_not_reported_as_a_change() -> None
     cluster.get = then_annotated  # type: ignore[method-assign]  # the kubelet registers a driver right after the read
     node = thing("Node", "win-1", None)
     node["metadata"]["labels"] = {"a": "b"}
-    assert not Applier(cluster, only_existing=True).apply([node]).changed
+    assert not Applier(cluster).apply([node]).changed
     assert cluster.written == []
 
 
@@ -148,25 +148,3 @@ def test_a_role_of_the_same_call_may_be_bound_before_the_server_can_read_it() ->
 def test_a_missing_namespace_is_an_error() -> None:
     with pytest.raises(ClusterError, match="namespace ns does not exist"):
         Applier(Cluster()).plan([thing("ServiceAccount", "sa")])
-
-
-def test_only_existing_creates_nothing() -> None:
-    cluster = Cluster()
-    with pytest.raises(ClusterError, match="Node win-1 does not exist"):
-        Applier(cluster, only_existing=True).apply([thing("Node", "win-1", None)])
-    assert cluster.written == []
-
-
-def test_only_existing_is_bound_to_the_object_that_was_read() -> None:
-    cluster = Cluster({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "win-1", "uid": "observed"}})
-    sent: list[dict[str, Any]] = []
-    real = cluster.apply
-
-    def spy(definition: Mapping[str, Any], *, dry_run: bool, force: bool = False) -> Answer:
-        sent.append(dict(definition))
-        return real(definition, dry_run=dry_run, force=force)
-
-    cluster.apply = spy  # type: ignore[method-assign]  # to see what is sent
-    labelled = {**thing("Node", "win-1", None), "metadata": {"name": "win-1", "labels": {"a": "b"}}}
-    Applier(cluster, only_existing=True).apply([labelled])
-    assert [item["metadata"]["uid"] for item in sent] == ["observed", "observed"]

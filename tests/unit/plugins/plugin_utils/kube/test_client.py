@@ -115,96 +115,28 @@ def test_a_field_that_no_object_has_is_not_repeated_although_the_server_calls_it
     assert dummy.slept == []
 
 
-def test_a_server_that_is_starting_may_forbid_for_a_moment() -> None:
+@pytest.mark.parametrize("trouble", [ConnectionResetError("down"), ApiError(503)], ids=["down", "unavailable"])
+def test_a_server_that_was_away_may_forbid_until_its_rules_are_loaded(trouble: Exception) -> None:
     refused = ApiError(403, FORBIDDEN)
-    made, script, dummy = client(refused, ApiError(500), refused, ApiError(500), Response(NODE))
+    made, script, clock = client(*[trouble] * 10, refused, refused, Response(NODE))
     assert made.get(kinds.NODE, "win-1") == NODE
-    assert [path for dummy_method, path, dummy_params in script.asked].count("/readyz") == 2
-    assert len(dummy.slept) == 2
-
-
-def test_a_slowly_starting_server_is_waited_for_while_it_reports_that() -> None:
-    """On a busy machine its rules may take longer to load than the timeout for a silent server."""
-    refused, starts = ApiError(403, FORBIDDEN), ApiError(500)
-    made, dummy, clock = client(*[refused, starts] * 14, refused, Response(), Response(NODE))
-    assert made.get(kinds.NODE, "win-1") == NODE
-    assert 20 < clock.now < 60
-    assert dummy.asked
-    made, dummy, clock = client(*[refused, starts] * 40)
+    assert len(script.asked) == 13
+    made, script, clock = client(trouble, *[refused] * 40)
     with pytest.raises(ClusterError, match="not allowed"):
         made.get(kinds.NODE, "win-1")
     assert 60 <= clock.now < 64
 
 
-def test_a_403_from_before_the_server_was_ready_is_retried_once() -> None:
-    refused = ApiError(403, FORBIDDEN)
-    made, script, dummy = client(refused, ApiError(500), refused, Response(), Response(NODE))
-    assert made.get(kinds.NODE, "win-1") == NODE
-    assert len(script.asked) == 5
-
-
 @pytest.mark.parametrize(
-    ("answers", "reason", "requests"),
-    [
-        ([ApiError(401)], "unauthorized", 1),
-        ([ApiError(403, FORBIDDEN), Response(), ApiError(403, FORBIDDEN)], "forbidden", 3),
-    ],
-    ids=["wrong credentials", "a server that is ready"],
+    ("status", "reason"), [(401, "unauthorized"), (403, "forbidden")], ids=["wrong credentials", "no permission"]
 )
-def test_a_refusal_is_final_at_once(answers: list[Any], reason: str, requests: int) -> None:
-    made, script, clock = client(*answers)
+def test_a_refusal_is_final_at_once(status: int, reason: str) -> None:
+    made, script, clock = client(ApiError(status, FORBIDDEN))
     with pytest.raises(ClusterError) as raised:
         made.get(kinds.NODE, "win-1")
     assert raised.value.reason == reason
-    assert len(script.asked) == requests
+    assert len(script.asked) == 1
     assert not clock.slept
-
-
-def test_a_server_that_forbids_even_its_readiness_is_doubted_for_a_moment() -> None:
-    """As an API server does in its first milliseconds, and one whose administrator took /readyz away for good."""
-    refused = ApiError(403, FORBIDDEN)
-    made, script, clock = client(*[ConnectionResetError("down")] * 10, refused, refused, Response(NODE))
-    assert made.get(kinds.NODE, "win-1") == NODE
-    assert clock.now > 5
-    made, script, clock = client(refused)
-    with pytest.raises(ClusterError, match="not allowed"):
-        made.get(kinds.NODE, "win-1")
-    assert 5 <= clock.now < 8
-    assert script.asked
-
-
-def test_a_server_that_forbids_its_readiness_is_doubted_once() -> None:
-    refused = ApiError(403, FORBIDDEN)
-    made, dummy, clock = client(Response(NODE), refused)
-    assert made.get(kinds.NODE, "win-1") == NODE
-    with pytest.raises(ClusterError, match="not allowed"):
-        made.get(kinds.NODE, "win-1")
-    assert not clock.slept
-    made, dummy, clock = client(refused)
-    for _request in range(3):
-        with pytest.raises(ClusterError, match="not allowed"):
-            made.get(kinds.NODE, "win-1")
-    assert clock.now < 8
-
-
-def test_a_server_that_failed_after_it_was_ready_is_checked_again() -> None:
-    refused = ApiError(403, FORBIDDEN)
-    made, dummy, clock = client(
-        refused, Response(), refused, ConnectionResetError("killed"), refused, ApiError(500), Response(NODE)
-    )
-    with pytest.raises(ClusterError):
-        made.get(kinds.NODE, "win-1")
-    assert made.get(kinds.NODE, "win-1") == NODE
-    assert dummy.asked
-    assert clock.slept
-
-
-def test_a_server_that_forbids_after_a_long_outage_is_starting() -> None:
-    refused = ApiError(403, FORBIDDEN)
-    made, dummy, clock = client(*[ConnectionResetError("down")] * 10, refused, ApiError(500), Response(NODE))
-    assert made.get(kinds.NODE, "win-1") == NODE
-    assert clock.now > 15
-    assert dummy.asked
 
 
 def test_lists_are_paged() -> None:
