@@ -33,7 +33,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import 
     wrong,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lists import as_list
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.tags import collect_tags, wrong_tags
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.tags import wrong_tags
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose import explain_missing_packages
@@ -198,25 +198,12 @@ class ActionModule(ActionBase):
             if name in self._extra or not (name in names.FACTS or is_task_result(value))
         }
 
-    def _wrong_tags(self, playbook: str) -> list[str]:
-        """Tags of the command line that the playbook does not have."""
-        run, skip = self._task_vars.get("ansible_run_tags") or ["all"], self._task_vars.get("ansible_skip_tags") or []
-        if list(run) == ["all"] and not skip:
-            return []
-        started = [str(name) for name in context.CLIARGS.get("args") or ()]
-        ours = [name for name in started if name.startswith("kubewin.csi.") or Path(name).resolve().parent == PLAYBOOKS]
-        if started and ours == started:
-            # Of several, each has to take the tags of the others.
-            named = {
-                Path(name).stem.rpartition(".")[2] if name.startswith("kubewin.csi.") else Path(name).stem
-                for name in ours
-            }
-            return list(wrong_tags(playbook, run, skip, None if len(named) == 1 else ()))
-        others: set[str] = set()
-        for name in set(started) - set(ours):
-            if Path(name).is_file():
-                others |= collect_tags(self._loader.load_from_file(str(Path(name).resolve())))
-        return list(wrong_tags(playbook, run, skip, others))
+    def _wrong_tags(self, playbook: str) -> Iterator[str]:
+        """Tags that the playbook does not have. Another playbook in the run may have them, so only one that runs alone is checked."""
+        (started, *others), run = context.CLIARGS.get("args") or ("",), self._task_vars.get("ansible_run_tags")
+        ours = started.startswith("kubewin.csi.") or Path(started).resolve().parent == PLAYBOOKS
+        if ours and not others:
+            yield from wrong_tags(playbook, run or (), self._task_vars.get("ansible_skip_tags") or ())
 
 
 def _refuse(result: Mapping[str, Any], message: str) -> dict[str, Any]:
