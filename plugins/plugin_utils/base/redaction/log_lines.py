@@ -4,14 +4,13 @@
 """Redacts lines of logs, and structured text in them: JSON, YAML, Go and protobuf text, XML, Python, key=value. Pure.
 
 A line is read token by token. What stands behind the name of a secret, or a command with secrets, is hidden whatever it looks like: to
-the end of the line or of the quotation around it, and in the deeper lines below, as where it ends depends on what wrote it. What stands
-under another name stays if the name is known to be harmless, else only if it is a number, a code or a name of the cluster.
+the end of the line, and in the deeper lines below, as where it ends depends on what wrote it. What stands under another name stays if
+the name is known to be harmless, else only if it is a number, a code or a name of the cluster.
 Words outside of a structure stay if they are words of a language or have a known shape (``words``).
 """
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,9 +19,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction import 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.fields import HARMLESS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.names import is_secret
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.words import Words, is_empty, mask
-
-# Nested deeper than this, a text is hidden as a whole.
-_DEPTH = 12
 
 
 @dataclass
@@ -43,12 +39,10 @@ class LogLines:
         self.words = words
         self.own = own
         self.judges = judges_words
-        self._shown: dict[str, str] = {}
         self._shown_entries: dict[str, str] = {}
 
     def forget(self) -> None:
         """Judge every text anew, since further names are known."""
-        self._shown.clear()
         self._shown_entries.clear()
 
     def redact(self, text: str) -> str:
@@ -60,9 +54,11 @@ class LogLines:
                 mask("x", "key"), patterns.PEM_WHOLE.sub(lambda match: mask(match[0], "key"), text)
             )
         state = _State()
-        return "\n".join([self._redact_line(line, state) for line in text.split("\n")])
+        parts = patterns.LINE_END.split(text)
+        parts[::2] = [self._redact_line(line, state) for line in parts[::2]]
+        return "".join(parts)
 
-    def _redact_line(self, line: str, state: _State, depth: int = 0) -> str:
+    def _redact_line(self, line: str, state: _State) -> str:
         header = patterns.HEADER.match(line)
         begin = header.end() if header else 0
         if begin:
@@ -73,11 +69,11 @@ class LogLines:
             state.indent = None
         body = line[begin:]
         if not begin:
-            return _Line(self, body, depth, state, first=True).show()
+            return _Line(self, body, state).show()
         # Logs say the same again and again.
         shown = self._shown_entries.get(body)
         if shown is None:
-            shown = _Line(self, body, depth, state, first=True, entry=True).show()
+            shown = _Line(self, body, state, entry=True).show()
             if state == _State() and len(self._shown_entries) < 50_000:
                 self._shown_entries[body] = shown
         return line[:begin] + shown
@@ -91,25 +87,10 @@ class LogLines:
             return deeper or not re.match(r"""\s*(?:- )?[\w."'-]+\s*[:=]""", line)
         return deeper
 
-    def redact_quoted(self, text: str, depth: int) -> str:
-        """A text inside of quotes."""
-        if depth > _DEPTH:
-            return mask(text)
-        shown = self._shown.get(text)
-        if shown is None:
-            if len(self._shown) > 50_000:
-                self._shown.clear()
-            plain = _unescape(text)
-            if plain is None:
-                shown = _Line(self, text, depth, _State()).show()
-            else:
-                state = _State()
-                shown = json.dumps(
-                    "\n".join([self._redact_line(line, state, depth) for line in plain.split("\n")]),
-                    ensure_ascii=text.isascii(),
-                )[1:-1]
-            self._shown[text] = shown
-        return shown
+    def show_tag(self, tag: str) -> str:
+        """A tag of XML with its name, if that may be shown."""
+        name = patterns.ELEMENT.search(tag)[1]  # type: ignore[index]  # every tag begins so
+        return tag if self.show_word(name) == name else tag.replace(name, self.show_word(name), 1)
 
     def show_word(self, word: str) -> str:
         """A word that has no name. In a message, only the user of a URL is hidden."""
@@ -117,24 +98,19 @@ class LogLines:
 
 
 class _Line:
-    """One line, or what stands between two quotes, as it is read token by token.
+    """One line, as it is read token by token. entry: whether the header of a log stands before it."""
 
-    first: whether a line of YAML may begin here. entry: whether the header of a log stands before it.
-    """
-
-    def __init__(
-        self, lines: LogLines, text: str, depth: int, state: _State, first: bool = False, entry: bool = False
-    ) -> None:
+    def __init__(self, lines: LogLines, text: str, state: _State, entry: bool = False) -> None:
         self._lines, self._words = lines, lines.words
-        self._text, self._depth, self._state, self._first, self._entry = text, depth, state, first, entry
+        self._text, self._state, self._entry = text, state, entry
         self._out: list[str] = []
         self._at = 0
 
     def show(self) -> str:
         """The text without what may be a secret."""
         text = self._text
-        if self._first and (shown := self._redact_structured_line()) is not None:
-            return shown
+        if "REG_" in text and (match := patterns.REGISTRY.fullmatch(text)):
+            return self._show_registry_value(match)
         # What stands behind a command with secrets is hidden.
         command_end = self._find_command_end()
         self._text = text[:command_end]
@@ -204,38 +180,28 @@ class _Line:
         ):
             self._hide_rest()
 
-    def _find_quotation(self, begin: int) -> tuple[str, str, str, int] | None:
-        """(a quote, what stands behind it, the quote that closes it, where that ends), None if no quotation begins there."""
-        quote, size = patterns.QUOTE.match(self._text, begin), len(self._text)
-        content, end = _find_quoted(self._text, quote.end(), quote[0]) if quote else (None, begin)
-        return (
-            None
-            if quote is None or content is None
-            else (quote[0], content, quote[0] if end <= size else "", min(end, size))
-        )
-
     def _read_quoted(self, begin: int, quote: str) -> None:
-        text, quotation = self._text, self._find_quotation(begin)
-        if quotation is None:
-            self._out.append(quote)
-            return
-        _quote, content, closing, self._at = quotation
-        self._out += [quote, self._lines.redact_quoted(content, self._depth + 1), closing]
-        # A pair of texts in a list: the name of a secret, and the secret.
-        named = patterns.FIELD.fullmatch(content) is not None and is_secret(content.lstrip("-/"))
-        if named and text[self._at :].lstrip()[:1] in (",", ""):
+        self._out.append(quote)
+        match = patterns.PAIR.match(self._text, self._at)
+        if match and is_secret(match[1].lstrip("-/")):
+            self._out.append(match[0])
+            self._at = match.end()
             self._hide_rest()
 
     def _read_tag(self, tag: str) -> None:
-        shown, secret = self._show_tag(tag)
-        self._out.append(shown)
-        end = self._text.find("</", self._at)
-        if secret and end < 0:
+        """Show a tag of XML. What stands behind the tag of a secret is hidden."""
+        names = [match[1] for match in patterns.ELEMENT.finditer(tag)]
+        self._out.append(patterns.ATTRIBUTE.sub(self._show_attribute, self._lines.show_tag(tag)))
+        if any(map(is_secret, names)) and not tag.startswith("</") and not tag.endswith("/>"):
             self._hide_rest()
-            self._expect_value()
-        elif secret:
-            self._out.append(mask(self._text[self._at : end]) if self._text[self._at : end].strip() else "")
-            self._at = end
+
+    def _show_attribute(self, match: re.Match[str]) -> str:
+        key, value = match["key"], match["value"]
+        if patterns.ID.match(value) and patterns.IDENTIFIED.search(key):
+            return match[0]
+        keep = not (is_secret(key) or key.lower() in patterns.OPAQUE) or self._words.is_plain(value)
+        shown = _Line(self._lines, value, _State(), entry=True).show() if keep else mask(value)
+        return f"{key}={match['quote']}{shown}{match['quote']}"
 
     def _read_key(self, match: re.Match[str]) -> None:
         text, at, token = self._text, self._at, match[0]
@@ -259,86 +225,46 @@ class _Line:
                 self._read_word(match.start(), word[0])
             return
         self._out.append(self._show_key(token, name))
-        shown, self._at = self._show_value(name, token, at)
+        # A line of YAML, or of an ini file.
+        is_line = not self._entry and patterns.LINE_BEGIN.fullmatch(text, 0, match.start()) is not None
+        shown, self._at = self._show_value(name, token, at, is_line)
         self._out.append(shown)
 
-    def _redact_structured_line(self) -> str | None:
-        """A line of YAML, of an ini file or of the registry, None if it is none."""
-        text = self._text
-        registry = patterns.REGISTRY.fullmatch(text) if "REG_" in text else None
-        if registry:
-            name, value = registry["name"], registry["value"]
-            keep = not is_secret(name) and (
-                _is_harmless(name) or self._lines.own or self._words.is_plain(value.strip())
-            )
-            shown = self._lines.redact_quoted(value, self._depth) if keep else mask(value)
-            return f"{registry['lead']}{self._lines.show_word(name)}{registry['between']}{shown}"
-        line = patterns.YAML.fullmatch(text)
-        if line is None:
-            return None
-        name, value = line["name"], line["value"].strip()
-        known = (
-            self._entry
-            or self._depth
-            or not self._lines.judges
-            or self._lines.own
-            or is_secret(name)
-            or _is_harmless(name)
-        )
-        if (
-            known
-            or value[:1] in ("", "[", "{", "(", '"', "'", "&", "<", "`")
-            or self._words.is_plain(value)
-            or patterns.PROSE.match(value)
-            or value.count(" ") >= 3
-            or patterns.BLOCK_MARK.fullmatch(value)
-        ):
-            return None
-        return text[: len(text) - len(line["value"].lstrip())] + mask(value)
+    def _show_registry_value(self, match: re.Match[str]) -> str:
+        """A line of the registry."""
+        name, value = match["name"], match["value"]
+        keep = not is_secret(name) and (_is_harmless(name) or self._lines.own or self._words.is_plain(value.strip()))
+        shown = _Line(self._lines, value, _State(), entry=True).show() if keep else mask(value)
+        return f"{match['lead']}{self._lines.show_word(name)}{match['between']}{shown}"
 
     def _show_key(self, token: str, name: str) -> str:
         return token if _is_harmless(name) or len(name) < 5 else token.replace(name, self._lines.show_word(name))
 
-    def _show_value(self, name: str, token: str, at: int) -> tuple[str, int]:
+    def _show_value(self, name: str, token: str, at: int, is_line: bool) -> tuple[str, int]:
         """(what stands under a name that is not secret, where it ends). Empty if it is to be read on."""
         text, opaque = self._text, name.lower() in patterns.OPAQUE
-        if opaque and patterns.BLOCK_MARK.fullmatch(text[at:].strip()):
-            self._state.indent = 0
-            return text[at:], len(text)
         if (
             self._lines.own
             or not self._lines.judges
             or (_is_harmless(name) and not (name == "key" and token.endswith("=")))
         ):
             return "", at
-        space = patterns.BLANKS.match(text, at)
-        begin = space.end() if space else at
-        if quotation := self._find_quotation(begin):
-            quote, content, closing, end = quotation
-            nested = self._lines.redact_quoted(content, self._depth + 1)
-            shows = not opaque and (
-                self._words.is_plain(content)
-                or (nested == content and patterns.PLACE.match(content))
-                or (content.count(" ") >= 3 and "<str" not in nested)
-            )
-            return f"{text[at:begin]}{quote}{nested if shows else mask(content)}{closing}", end
-        quoted_name = token[0] in "\"'`\\"
-        prose = quoted_name and token.endswith(":") and begin > at and patterns.PROSE.match(text, begin)
-        if prose or text[begin : begin + 1] in "[{(<" or patterns.QUOTE.match(text, begin):
+        if opaque and patterns.BLOCK_MARK.fullmatch(text[at:].strip()):
+            self._state.indent = 0
+            return text[at:], len(text)
+        rest = patterns.REST.match(text, at) if is_line or opaque else None
+        value = patterns.IN_QUOTES.match(text, at) or rest or patterns.VALUE.match(text, at)
+        in_quotes = value is not None and value.re is patterns.IN_QUOTES
+        if value is None or (not opaque and not in_quotes and patterns.PROSE.match(text, value.start("value"))):
             return "", at
-        if token.endswith("=") or quoted_name:
-            bare = patterns.BARE.match(text, begin)
-            chunk = patterns.TO_SIGN.match(bare[0]) if bare else None
-            if bare is None or chunk is None:
-                return "", at
-            shows = not opaque and self._words.is_plain(chunk[0])
-            if shows or (patterns.PLACE.match(chunk[0]) and self._lines.show_word(chunk[0]) == chunk[0]):
-                return text[at:begin] + chunk[0], begin + chunk.end()
-            return text[at:begin] + mask(bare[0]), bare.end()
-        bare = patterns.TO_PAIR.match(text, begin) if opaque else None
-        if bare and not patterns.PROSE.match(bare[0]):
-            return text[at:begin] + mask(bare[0]), bare.end()
-        return "", at
+        if not in_quotes and not opaque and not is_line and not token.endswith("=") and token[0] not in "\"'`\\":
+            # Behind a colon, a word of a sentence may stand.
+            return "", at
+        content = value["value"]
+        is_sentence = content.count(" ") >= 3 and (in_quotes or not token.endswith("="))
+        if self._words.is_plain(content) or (not opaque and (is_sentence or patterns.PLACE.match(content))):
+            return "", at
+        return value["begin"] + mask(content), value.end("value")
 
     def _hide_secret_value(self, token: str, name: str) -> None:
         """Show the name of a secret, and its value if it is none: a placeholder, or why there is no secret."""
@@ -346,15 +272,11 @@ class _Line:
         begin = space.end() if space else self._at
         self._out.append(self._show_key(token, name) + text[self._at : begin])
         self._at = begin
-        quotation, mark, bare = (
-            self._find_quotation(begin),
-            patterns.MARKED.match(text, begin),
-            patterns.BARE.match(text, begin),
-        )
-        if mark:
+        quoted, bare = patterns.QUOTED.match(text, begin), patterns.BARE.match(text, begin)
+        if mark := patterns.MARKED.match(text, begin):
             shown = mark[0]
-        elif quotation and is_empty(quotation[1]):
-            shown = text[begin : quotation[3]]
+        elif quoted and is_empty(quoted["value"]):
+            shown = quoted[0]
         elif bare and is_empty(bare[0].rstrip()):
             shown = bare[0]
         elif ":" in token and "=" not in token and patterns.PROSE.match(text, begin):
@@ -367,56 +289,7 @@ class _Line:
         self._out.append(shown)
         self._at = begin + len(shown)
 
-    def _show_tag(self, tag: str) -> tuple[str, bool]:
-        """(a tag of XML, whether the text behind it is a secret)."""
-        name = re.match(r"</?([\w.-]+)", tag)[1]  # type: ignore[index]  # every token "tag" begins so
-        secret = is_secret(name)
-
-        def show(match: re.Match[str]) -> str:
-            nonlocal secret
-            key, value = match[1], match[3]
-            secret = secret or (patterns.ABOUT_NAME.search(key) is not None and is_secret(value))
-            if patterns.ID.match(value) and patterns.IDENTIFIED.search(key):
-                return match[0]
-            keep = not (is_secret(key) or key.lower() in patterns.OPAQUE) or self._words.is_plain(value)
-            return f"{key}={match[2]}{self._lines.redact_quoted(value, self._depth + 1) if keep else mask(value)}{match[2]}"
-
-        shown = re.sub(r"""([\w.:-]+)\s*=\s*(["'])(.*?)\2""", show, tag) if "=" in tag else tag
-        shown = shown if self._lines.show_word(name) == name else shown.replace(name, self._lines.show_word(name), 1)
-        return shown, secret and not tag.startswith("</") and not tag.endswith("/>")
-
 
 @lru_cache(maxsize=50_000)
 def _is_harmless(name: str) -> bool:
     return re.sub(r"[^a-z0-9]", "", name.lower()) in HARMLESS
-
-
-def _unescape(text: str) -> str | None:
-    """A text without the escapes of a string in JSON or Go, None if it has none or would not be the same with them again."""
-    if "\\" not in text:
-        return None
-    try:
-        plain = json.loads(f'"{text}"')
-    except ValueError:
-        return None
-    return plain if json.dumps(plain, ensure_ascii=text.isascii())[1:-1] == text else None
-
-
-def _find_quoted(text: str, at: int, quote: str) -> tuple[str | None, int]:
-    """(what stands between a quote and the one that closes it, where that ends); None if the sign is no quote."""
-    slashes, sign = quote[:-1], quote[-1]
-    begin = at - len(quote)
-    if sign == "'" and begin and text[begin - 1].isalnum():
-        return None, at
-    position = at
-    while (position := text.find(sign, position)) >= 0:
-        before = position
-        while before > at and text[before - 1] == "\\":
-            before -= 1
-        run = position - before
-        closes = run == len(slashes) or (not slashes and run % 2 == 0)
-        if closes and (sign != "'" or not text[position + 1 : position + 2].isalnum()):
-            return text[at : position - len(slashes)], position + 1
-        position += 1
-    # Cut off, or a backslash at the end of a path.
-    return (None, at) if sign in "'`" else (text[at:], len(text) + 1)

@@ -20,7 +20,7 @@ HEADER = re.compile(
 GUID_PATH = r"\\{2,8}\?\\{1,8}Volume\{[0-9a-fA-F-]{36}\}\\*"
 TOKEN = re.compile(
     rf"""(?P<mark><\w{{1,10}},[ ]\d+>|\(redacted\))
-    |(?P<tag></?[A-Za-z][\w.-]*(?:\s+[\w.:-]+\s*=\s*(?:"[^"]*"|'[^']*'))*\s*/?>)
+    |(?P<tag></?[A-Za-z][\w.-]*(?:\s+[\w.:-]+\s*=\s*\\{{0,40}}(?:"[^"]*"|'[^']*'))*\s*/?>)
     |(?P<url>\b[a-zA-Z][\w+.-]{{1,20}}://(?:(?!\\{{1,40}}["'`rn])[^\s"'`<>])+)
     |(?P<key>(?:(?P<kq>\\{{0,40}}["'`])(?P<quoted>[\w$@][\w $./@\[\]:-]*?)(?P=kq)
         |(?:-{{0,2}}|/)(?:\$?[Ee]nv:)?\.?(?P<name>[\w$@][\w$./@-]*))[ \t]*(?::=|=>|==?|:)(?!//|\\{{1,40}}[^"'rn\\]))
@@ -36,7 +36,6 @@ CHUNK = re.compile(r"""(?:(?!\\{1,40}["'`])[^\s"`',;=()\[\]{}<>|&])+""")
 BLOCK = re.compile(r"""[&*\w.]*(?:\[[\w.*]*\][\w.*]*)?(?=[\[({<])""")
 # A value ends before the next pair, and before the quote that closes the text around it.
 BARE = re.compile(r"""(?:(?![;&,|]\s*[\w.-]+\s*[=:])(?!\\{0,40}["'`](?:[\s,;:}\])>]|$))(?!</)[^\s<>]|<(?!/))+""")
-TO_PAIR = re.compile(r"""(?:(?![;&,|]?\s+[\w.-]+[=:])(?!\\{0,40}["'`](?:[\s,;:}\])>]|$))(?!</|\\{1,40}r\\{1,40}n).)+""")
 # Behind "failed to get token: " stands why, not the token.
 PROSE = re.compile(
     r"(?i)\s*(?:rpc error|error|failed|failure|could ?n[o']t|cannot|unable|not\b|no\b|invalid|the\b|connection|dial\b|context"
@@ -81,11 +80,7 @@ SPOKEN = re.compile(
 )
 BLOCK_MARK = re.compile(r"[|>][+-]?\d?")
 PLACE = re.compile(r"[A-Za-z]:\\|[\\/]|[a-z]{2,8}://")
-FIELD = re.compile(r"-{0,2}/?[\w.-]+")
 REGISTRY = re.compile(r"(?P<lead>\s+)(?P<name>\S[^\r\n]*?)(?P<between>\s+REG_[A-Z_]+(?:\s+|$))(?P<value>.*)", re.DOTALL)
-YAML = re.compile(
-    r"""(?P<indent>[ \t]*(?:-[ \t]+)*)(?:export\s+|set\s+|\$env:)?["']?(?P<name>[\w$./-]{1,80})["']?[ \t]*(?:[:=])(?=[ \t]|$)(?P<value>.*)"""
-)
 PEM_KEY_END = re.compile(r"\A(?:(?!-----BEGIN).)*?-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----", re.DOTALL)
 PEM_WHOLE = re.compile(
     r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
@@ -96,12 +91,23 @@ OPAQUE_TEXT = """
 value values data default stringdata binarydata content contents body payload env environment rawdata
 """
 OPAQUE = frozenset(OPAQUE_TEXT.split())
-ABOUT_NAME = re.compile(r"(?i)(?:name|key|id|@key)$")
+# The element of a tag; a value of an attribute that names what stands behind the tag.
+ELEMENT = re.compile(r"""(?:</?|(?i:name|key|id)\s*=\s*\\{0,40}["'])([\w.-]+)""")
+ATTRIBUTE = re.compile(r"""(?P<key>[\w.:-]+)\s*=\s*(?P<quote>\\{0,40}["'])(?P<value>.*?)(?P=quote)""")
 WIDE = re.compile(r"(?:[\t\r\n\x20-\x7e]\x00){3,}[\t\r\n\x20-\x7e]?|(?:\x00[\t\r\n\x20-\x7e]){3,}")
 MARKED = re.compile(rf"(?:{BLOCK.pattern})?(?:<\w{{1,10}}, \d+>|\(redacted\))")
-# Of a value, what is before a sign that may end it.
-TO_SIGN = re.compile(r"[^,;&|)\]}]*")
-BLANKS = re.compile(r"[ \t]*")
 SPACES = re.compile(r"(?:[ \t]|\\{1,40}[rnt])*")
-QUOTE = re.compile(r"""\\{0,40}["'`]""")
-ALL = re.compile(r".+")
+# The name of a secret in a list, with the secret behind it.
+PAIR = re.compile(r"""(-{0,2}/?[\w.-]+)\\{0,40}["'`]\s*(?:,|$)""")
+# A value behind its name: in quotes, to the end of the line, or to the next pair.
+IN_QUOTES = re.compile(r"""(?P<begin>[ \t]*(?P<quote>\\{0,40}["'`]))(?P<value>(?:(?!(?P=quote))[^\n])+)""")
+VALUE = re.compile(
+    r"""(?P<begin>[ \t]*)(?P<value>(?![\[{(<])(?:(?![;&,|]\s*\\{0,40}["'`]?[\w.-]+\\{0,40}["'`]?\s*[=:])(?!\\{0,40}["'`](?:[\s,;:}\])>]|$))(?!</)[^\s])+)"""
+)
+QUOTED = re.compile(r"""(?P<quote>\\{0,40}["'`])(?P<value>[^"'`\\]*)(?P=quote)""")
+# The end of a line; in a quoted text, where what follows can be a line of its own.
+LINE_END = re.compile(
+    r"""(\n|\\{1,40}r\\{1,40}n|\\{1,40}n(?:\\{1,40}t)*(?=\\{1,40}n|[ ]|[\[<#]|[\w.$-]{1,80}(?:\\{0,40}["'])?[ ]?[:=][ ]))"""
+)
+LINE_BEGIN = re.compile(r"[ \t]*(?:-[ \t]+)*(?:export\s+|set\s+|\$env:)?")
+REST = re.compile(r"""(?P<begin>[ \t]+)(?P<value>[^\s\[{("'&<`].*?)\s*$""")
