@@ -78,7 +78,6 @@ class ActionModule(ClusterAction):
                 node_timeout=float(options["node_timeout"]),
             ),
             tuple(RolloutHost.from_option(host) for host in options["hosts"]),
-            options["force_conflicts"],
         )
         client = self.connect(options)
         self._labelled = self._label_nodes(client)

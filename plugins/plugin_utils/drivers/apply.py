@@ -34,14 +34,12 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MOD
 
 @dataclass(frozen=True, slots=True)
 class DeployRequest:
-    """A driver's objects as they should be. hosts: state of the Windows hosts. force: take over fields of other
-    field managers."""
+    """A driver's objects as they should be. hosts: state of the Windows hosts."""
 
     driver: Driver
     definitions: Sequence[dict[str, Any]]
     options: RollOptions
     hosts: Sequence[RolloutHost] = ()
-    force: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,7 @@ def plan(client: Client, request: DeployRequest) -> DeployPlan:
     """Compare with the cluster. ClusterError roll_refused or canary_failed if a rolling update must not begin."""
     plugin = find_daemon_set(list(request.definitions))
     name, namespace = str(plugin["metadata"]["name"]), str(plugin["metadata"]["namespace"])
-    outcome, options = Applier(client, force=request.force).plan(request.definitions), request.options
+    outcome, options = Applier(client).plan(request.definitions), request.options
     change = next(change for change in outcome.changes if change.kind == "DaemonSet")
     live = None if change.action == "create" else client.get(kinds.DAEMON_SET, name, namespace)
     if live is None or not is_absent_or_ours(live) or (change.action == "none" and _is_rolled_out(live)):
@@ -101,7 +99,7 @@ def plan(client: Client, request: DeployRequest) -> DeployPlan:
     if not same and not state.order and state.left and not state.down:
         # The first run with Nodes of the DaemonSet applies the template, and checks it there.
         others = [item for item in request.definitions if item is not plugin]
-        outcome = Applier(client, force=request.force).plan(others)
+        outcome = Applier(client).plan(others)
         return DeployPlan(others, outcome, options, RollResult(RollStep("wait"), state, evaluation))
     if state.old or not same:
         kept = _find_kept(client, request, plugin)
@@ -160,7 +158,7 @@ def _apply(
 ) -> Deployment:
     outcome = deploy_plan.outcome
     if outcome.changed:
-        outcome = Applier(client, force=request.force).apply(deploy_plan.definitions)
+        outcome = Applier(client).apply(deploy_plan.definitions)
     applied(outcome)
     return Deployment(
         outcome,

@@ -131,9 +131,6 @@ OPTIONS: dict[str, DriverOption] = {
             "parameters": DriverOption("Parameters in addition to the file system.", "dict", default={}),
         },
     ),
-    "force_conflicts": _declare_switch(
-        "Take over fields of another field manager. Otherwise a conflict fails and names that manager.", modules=(APPLY,)
-    ),
     "batches": DriverOption(
         "Sizes of the batches in which a running node plugin is changed, as numbers or percentages of all Nodes. The "
         "first Node is changed alone; the last value repeats.",

@@ -144,7 +144,7 @@ def describe_conflict(call: ApiCall, message: str, status: Mapping[str, Any]) ->
     text = "; ".join(f'"{manager}" owns {", ".join(fields)}' for manager, fields in owners.items())
     return ClusterError(
         f"{call.title} has another field manager and was not changed: {text}, expected this collection or none. Remove "
-        "these fields from that manager's manifest, or set force_conflicts to take them over.",
+        "these fields from that manager's manifest, or set them there as --check --diff shows them.",
         "conflict",
         409,
     )

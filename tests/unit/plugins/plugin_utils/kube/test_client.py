@@ -323,7 +323,7 @@ def test_a_conflict_names_the_other_manager_and_its_fields() -> None:
     with pytest.raises(ClusterError) as raised:
         client(ApiError(409, body))[0].apply({**NODE}, dry_run=True)
     assert '"helm" owns .spec.template; "kubectl" owns .spec.selector' in str(raised.value)
-    assert "force_conflicts" in str(raised.value)
+    assert "Remove these fields from that manager's manifest" in str(raised.value)
 
 
 # Evictions
