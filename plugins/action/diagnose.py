@@ -10,6 +10,7 @@ import importlib.util
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,11 +64,10 @@ class ActionModule(ClusterAction):
     remainder = "Nothing was changed"
 
     def read_run(self) -> dict[str, Any]:
-        """The hosts of the play, and the drivers that the inputs name or that this collection installed."""
+        """The drivers that the inputs name or that this collection installed, and the workload."""
         installed = self.task_vars.get("kubewin_installed") or {}
         drivers = self.inputs["drivers"] or installed.get("own_drivers") or []
-        hosts = read_rows(diagnosed, self.task_vars)
-        return {"hosts": hosts, "drivers": drivers, "workload": self.inputs["workload"]}
+        return {"drivers": drivers, "workload": self.inputs["workload"]}
 
     def sum_up(self) -> None:
         """The list is printed once, with what failed."""
@@ -76,8 +76,8 @@ class ActionModule(ClusterAction):
     def work(self, options: Mapping[str, Any]) -> None:
         """Return what to fix; failed unless it passes."""
         controller = read_controller()
-        hostvars = self.task_vars.get("hostvars") or {}
-        hosts = [read_host(host, hostvars.get(host["name"]) or {}) for host in options["hosts"]]
+        rows, hostvars = read_rows(diagnosed, self.task_vars), self.task_vars.get("hostvars") or {}
+        hosts = [read_connection(host, hostvars[host.name]) for host in rows]
         cluster = self._read_cluster(options, hosts)
         diagnoses = diagnose(controller, cluster, hosts)
         self.result.update(
@@ -149,20 +149,15 @@ def read_release(folders: Sequence[str]) -> str:
     return ""
 
 
-def read_host(host: Mapping[str, Any], variables: Mapping[str, Any]) -> HostFacts:
-    """A host of the option hosts, with its connection. variables: of the host."""
+def read_connection(host: HostFacts, variables: Mapping[str, Any]) -> HostFacts:
+    """A host with its connection. variables: of the host."""
     connection = str(variables.get("ansible_connection") or "ssh").rpartition(".")[2]
     transport = variables.get(_TRANSPORT.get(connection, ""), "")
     if isinstance(transport, (list, tuple)):
         transport = transport[0] if transport else ""
-    return HostFacts(
-        name=str(host["name"]),
+    return replace(
+        host,
         connection=connection,
         transport=str(transport or ""),
         password=any(name in variables for name in _PASSWORDS),
-        reason=str(host.get("reason") or ""),
-        problem=str(host.get("problem") or ""),
-        node=str(host.get("node") or ""),
-        unmatched=str(host.get("unmatched") or ""),
-        state=host.get("state") or {},
     )

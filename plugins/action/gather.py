@@ -41,10 +41,6 @@ class ActionModule(ClusterAction):
     argument_spec = read_argument_spec(DOCUMENTATION)
     remainder = "No archive was written. Run again"
 
-    def read_run(self) -> dict[str, Any]:
-        """The hosts of the play."""
-        return {"hosts": read_rows(gathered_host, self.task_vars)}
-
     def work(self, options: Mapping[str, Any]) -> None:
         """Return the files and what is missing; failed only if the archive cannot be written."""
         folder = gather_folder()
@@ -57,8 +53,9 @@ class ActionModule(ClusterAction):
         self.secrets |= {*self._secrets_of_run()} - {""}
         unread = self._report_readiness(folder)
         redactor = Redactor([*self.secrets])
-        redactor.learn(read_names(folder, options["hosts"]))
-        hosts = redactor.redact_structure(options["hosts"])
+        rows = read_rows(gathered_host, self.task_vars)
+        redactor.learn(read_names(folder, rows))
+        hosts = redactor.redact_structure(rows)
         gathered = Gathered(redactor)
         if unread:
             gathered.missing.append(Missing("readiness report", redactor.redact_message(unread)))

@@ -27,11 +27,6 @@ options:
     type: list
     elements: str
     default: []
-  hosts:
-    description: The hosts of the run, each with C(name), C(node), C(reason), C(problem), C(unmatched) and C(state).
-    type: list
-    elements: dict
-    default: []
   workload:
     description:
       - Diagnose this workload alone, by the C(namespace/name) of one of its pods or of its controller.
@@ -48,7 +43,7 @@ options:
 EXAMPLES = r"""
 - name: Name what to fix first
   kubewin.csi.diagnose:
-    hosts: "{{ host_results }}"
+    drivers: [vsphere]
 """
 
 RETURN = r"""

@@ -26,11 +26,6 @@ attributes:
     support: full
     details: In check mode no archive is written.
 options:
-  hosts:
-    description: The hosts of the run, each with C(name), C(node), C(problem), C(csi_proxy), C(findings) and C(parts).
-    type: list
-    elements: dict
-    default: []
   output_dir:
     description: Directory of the archive.
     type: path

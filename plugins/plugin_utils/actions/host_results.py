@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import RunFacts, brief
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.start import INPUTS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import SERVING_LABEL, SERVING_VALUE
+from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose import HostFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.cluster_node import CORDON_REASON
 
 # What is read of a host's variables.
@@ -155,7 +156,7 @@ def row(one: HostResult) -> dict[str, Any]:
 
 
 def gathered(one: HostResult) -> dict[str, Any]:
-    """For O(hosts) of gather: what was read of a host, and why not more."""
+    """What gather shows of a host: what was read, and why not more."""
     # Also for a host that other playbooks skip.
     unread = one.problem or (str(one.returned.get("msg") or "") if one.left_out else "")
     problem = unread or str(one.evidence.get("problem") or one.evidence.get("msg") or "")
@@ -169,16 +170,16 @@ def gathered(one: HostResult) -> dict[str, Any]:
     }
 
 
-def diagnosed(one: HostResult) -> dict[str, Any]:
-    """For O(hosts) of diagnosis: what was read of a host, or why it was not."""
-    return {
-        "name": one.name,
-        "node": one.node,
-        "reason": "" if one.state else str(one.returned.get("reason") or ""),
-        "problem": "" if one.state else str(one.returned.get("msg") or "it could not be read."),
-        "unmatched": str((one.nodes.get("errors") or {}).get(one.name) or ""),
-        "state": dict(one.state),
-    }
+def diagnosed(one: HostResult) -> HostFacts:
+    """What diagnose knows of a host: what was read, or why it was not."""
+    return HostFacts(
+        name=one.name,
+        node=one.node,
+        reason="" if one.state else str(one.returned.get("reason") or ""),
+        problem="" if one.state else str(one.returned.get("msg") or "it could not be read."),
+        unmatched=str((one.nodes.get("errors") or {}).get(one.name) or ""),
+        state=one.state,
+    )
 
 
 def describe_left_cordons(nodes: Mapping[str, Mapping[str, Any]]) -> list[str]:
