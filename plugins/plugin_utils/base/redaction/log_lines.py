@@ -87,11 +87,6 @@ class LogLines:
             return deeper or not re.match(r"""\s*(?:- )?[\w."'-]+\s*[:=]""", line)
         return deeper
 
-    def show_tag(self, tag: str) -> str:
-        """A tag of XML with its name, if that may be shown."""
-        name = patterns.ELEMENT.search(tag)[1]  # type: ignore[index]  # every tag begins so
-        return tag if self.show_word(name) == name else tag.replace(name, self.show_word(name), 1)
-
     def show_word(self, word: str) -> str:
         """A word that has no name. In a message, only the user of a URL is hidden."""
         return self.words.show(word) if self.judges or ("://" in word and "@" in word) else word
@@ -189,19 +184,14 @@ class _Line:
             self._hide_rest()
 
     def _read_tag(self, tag: str) -> None:
-        """Show a tag of XML. What stands behind the tag of a secret is hidden."""
-        names = [match[1] for match in patterns.ELEMENT.finditer(tag)]
-        self._out.append(patterns.ATTRIBUTE.sub(self._show_attribute, self._lines.show_tag(tag)))
-        if any(map(is_secret, names)) and not tag.startswith("</") and not tag.endswith("/>"):
+        """Read a tag of XML as any text; behind that of a secret, hide the rest."""
+        if any(is_secret(match[1]) for match in patterns.ELEMENT.finditer(tag)):
+            element, *attributes = tag.split(maxsplit=1)
+            self._out += [element, *(f" {mask(text)}" for text in attributes)]
             self._hide_rest()
-
-    def _show_attribute(self, match: re.Match[str]) -> str:
-        key, value = match["key"], match["value"]
-        if patterns.ID.match(value) and patterns.IDENTIFIED.search(key):
-            return match[0]
-        keep = not (is_secret(key) or key.lower() in patterns.OPAQUE) or self._words.is_plain(value)
-        shown = _Line(self._lines, value, _State(), entry=True).show() if keep else mask(value)
-        return f"{key}={match['quote']}{shown}{match['quote']}"
+        else:
+            self._out.append("<")
+            self._at -= len(tag) - 1
 
     def _read_key(self, match: re.Match[str]) -> None:
         text, at, token = self._text, self._at, match[0]

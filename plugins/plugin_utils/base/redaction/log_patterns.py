@@ -20,7 +20,7 @@ HEADER = re.compile(
 GUID_PATH = r"\\{2,8}\?\\{1,8}Volume\{[0-9a-fA-F-]{36}\}\\*"
 TOKEN = re.compile(
     rf"""(?P<mark><\w{{1,10}},[ ]\d+>|\(redacted\))
-    |(?P<tag></?[A-Za-z][\w.-]*(?:\s+[\w.:-]+\s*=\s*\\{{0,40}}(?:"[^"]*"|'[^']*'))*\s*/?>)
+    |(?P<tag><[A-Za-z][\w.-]*(?:\s+[\w.:-]+\s*=\s*\\{{0,40}}(?:"[^"]*"|'[^']*'))*\s*(?<!/)>)
     |(?P<url>\b[a-zA-Z][\w+.-]{{1,20}}://(?:(?!\\{{1,40}}["'`rn])[^\s"'`<>])+)
     |(?P<key>(?:(?P<kq>\\{{0,40}}["'`])(?P<quoted>[\w$@][\w $./@\[\]:-]*?)(?P=kq)
         |(?:-{{0,2}}|/)(?:\$?[Ee]nv:)?\.?(?P<name>[\w$@][\w$./@-]*))[ \t]*(?::=|=>|==?|:)(?!//|\\{{1,40}}[^"'rn\\]))
@@ -93,7 +93,6 @@ value values data default stringdata binarydata content contents body payload en
 OPAQUE = frozenset(OPAQUE_TEXT.split())
 # The element of a tag; a value of an attribute that names what stands behind the tag.
 ELEMENT = re.compile(r"""(?:</?|(?i:name|key|id)\s*=\s*\\{0,40}["'])([\w.-]+)""")
-ATTRIBUTE = re.compile(r"""(?P<key>[\w.:-]+)\s*=\s*(?P<quote>\\{0,40}["'])(?P<value>.*?)(?P=quote)""")
 WIDE = re.compile(r"(?:[\t\r\n\x20-\x7e]\x00){3,}[\t\r\n\x20-\x7e]?|(?:\x00[\t\r\n\x20-\x7e]){3,}")
 MARKED = re.compile(rf"(?:{BLOCK.pattern})?(?:<\w{{1,10}}, \d+>|\(redacted\))")
 SPACES = re.compile(r"(?:[ \t]|\\{1,40}[rnt])*")
