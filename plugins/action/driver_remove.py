@@ -73,7 +73,7 @@ class ActionModule(ClusterAction):
             if any(kind == kinds.DAEMON_SET for kind, _item in objects)
         ]
         self.result["in_use"] = [{"node": use.node, "what": use.what} for _driver, uses in used for use in uses]
-        refused = [explain_refusal(driver, uses) for driver, uses in used if uses and not options["force_in_use"]]
+        refused = [explain_refusal(driver, uses) for driver, uses in used if uses]
         if options["csi_proxy"]:
             going = {driver.name for driver in drivers}
             refused.append(pipes.explain_refusal(*read_csi_proxy_users(client, DRIVERS.values(), going)))

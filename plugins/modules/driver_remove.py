@@ -39,12 +39,6 @@ options:
         namespace and of any owner, that mounts one of its pipes, and every volume in use that was mounted through them.
     type: bool
     default: false
-  force_in_use:
-    description:
-      - Remove the plugins although Windows nodes use volumes. Pods with such volumes then cannot end, and their nodes cannot be drained,
-        until the driver's node plugin runs there again.
-    type: bool
-    default: false
 seealso:
   - module: kubewin.csi.driver_info
   - module: kubewin.csi.driver_apply

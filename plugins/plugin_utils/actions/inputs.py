@@ -363,11 +363,6 @@ INPUTS: dict[str, Input] = {
             "volume that was mounted through them is in use.",
             False,
         ),
-        remove_while_in_use=_SWITCH.of(
-            "Remove a driver's node plugin while Windows nodes use its volumes. The pods that use them can then not "
-            "terminate.",
-            False,
-        ),
     ),
     **_of(
         "handover",

@@ -86,7 +86,7 @@ def explain_refusal(driver: Driver, uses: Sequence[VolumeUse]) -> str:
     return (
         f"{driver.title} ({driver.name}) is in use on Windows nodes. Without its node plugin these volumes cannot be "
         f"unmounted or mounted:\n{listed}\nMove or scale down these workloads, wait until the volumes are detached, "
-        "and run again. To remove the plugin anyway, set force_in_use (kubewin_remove_while_in_use in the playbook)."
+        "and run again."
     )
 
 

@@ -102,5 +102,5 @@ def test_volumes_in_use_by_the_kubelet_count(name: str, counts: bool) -> None:
 def test_the_refusal_names_nodes_users_and_the_way_out() -> None:
     expected = explain_refusal(VSPHERE, find_uses(VSPHERE, [node()], [pod(CLAIM)], [BOUND], [volume(csi=CSI)], []))
     assert "win-1: pod shop/db-0 (claim data)" in expected
-    assert "force_in_use" in expected
+    assert expected.endswith("wait until the volumes are detached, and run again.")
     assert explain_refusal(VSPHERE, ()) == ""
