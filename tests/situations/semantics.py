@@ -8,6 +8,7 @@ from typing import Any
 
 from situations.base import (
     AZURE_DISK,
+    AZURE_FILE,
     GCE,
     NO_OLD_SERVER,
     VSPHERE,
@@ -111,6 +112,18 @@ def as_many_disks_as_kubelets_attach_in_tree(world: World) -> None:
 @situation("handles", "CSI-V31", starts_again={"Deployment shop/typo": "no"})
 def a_disk_whose_handle_is_no_disk_of_azure(world: World) -> None:
     on_windows(world, "typo", csi(AZURE_DISK.name, "resourceGroups/rg/disks/d"))
+
+
+@situation("handles", "CSI-V31", starts_again={"Deployment shop/typo": "no"})
+def a_share_of_azure_that_neither_handle_nor_attribute_names(world: World) -> None:
+    on_windows(world, "typo", csi(AZURE_FILE.name, "share-1"))
+
+
+@situation("handles", starts_again={"Deployment shop/named": "yes"})
+def a_share_of_azure_that_an_attribute_names(world: World) -> None:
+    source = csi(AZURE_FILE.name, "share-1")
+    source["csi"]["volumeAttributes"] = {"shareName": "data"}
+    on_windows(world, "named", source)
 
 
 @situation("handles", "CSI-V31", starts_again={"Deployment shop/far": "unknown"})

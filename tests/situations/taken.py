@@ -57,7 +57,7 @@ def waits(world: World, source: Any, **more: Any) -> None:
 
 def share(driver: str, **attributes: str) -> Any:
     """A share by its attributes."""
-    made: Any = {"driver": driver, "volumeHandle": "share-x", "volumeAttributes": attributes}
+    made: Any = {"driver": driver, "volumeHandle": "rg#account#x", "volumeAttributes": attributes}
     if driver == SMB.name:
         made["nodeStageSecretRef"] = {"name": "smbcreds", "namespace": SHOP}
     return {"csi": made}

@@ -32,4 +32,6 @@ def parse_volume_handle(source: Source) -> VolumeHandle:
     if driver is None or not driver.handle or not source.handle:
         return VolumeHandle()
     match = re.fullmatch(driver.handle, source.handle)
-    return VolumeHandle(match is not None, (match.groupdict().get("zone") or "") if match is not None else "")
+    if match is None:
+        return VolumeHandle(valid=source.shared)
+    return VolumeHandle(zone=match.groupdict().get("zone") or "")

@@ -145,6 +145,8 @@ DRIVER = base.Driver(
     ),
     storage_class=base.StorageClass(name="azure-file-csi-windows", binding_mode="Immediate"),
     in_tree="kubernetes.io/azure-file",
+    # resource group, account and share (pkg/azurefile/azurefile.go, GetFileShareInfo), unless an attribute names the share
+    handle=r"[^#]*#[^#]*#[^#]+(?:#.*)?",
     capabilities=_CAPABILITIES,
     windows_builds=("17763", "20348"),
     avoid_nodes={"type": ("virtual-kubelet",)},

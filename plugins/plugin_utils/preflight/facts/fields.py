@@ -141,7 +141,7 @@ _IN_TREE: Mapping[str, FieldTable] = {
     "portworxVolume": _BY_VOLUME_ID,
 }
 _BY_PRESENCE = "rbd cephfs glusterfs flocker quobyte storageos scaleIO nfs iscsi fc flexVolume photonPersistentDisk"
-_ATTRIBUTES = _map({_SOURCES: "source Source server protocol fsType fstype secretName secretname"})
+_ATTRIBUTES = _map({_SOURCES: "source Source server protocol fsType fstype secretName secretname shareName sharename"})
 
 # Claims
 

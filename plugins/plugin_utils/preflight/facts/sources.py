@@ -28,7 +28,7 @@ class Source:
     field: the API's name of the kind ("csi", "azureDisk"). driver: of a csi one. handle: what names the disk or share.
     kind: of azureDisk. secret_namespace: of azureFile. policy: a vsphereVolume names a storage policy. read_only: it asks
     for that. attribute: fsType of a csi one's attributes. protocol, server: of a csi share, the server as a host's name.
-    secret: a csi one names a Secret for mounting it. assumed: its fields that no rule reads and that may matter.
+    secret: a csi one names a Secret for mounting it. shared: its attributes name the share. assumed: its fields that no rule reads and that may matter.
     """
 
     field: str
@@ -43,6 +43,7 @@ class Source:
     protocol: str = ""
     server: str = ""
     secret: bool = False
+    shared: bool = False
     assumed: tuple[str, ...] = ()
 
     @classmethod
@@ -50,7 +51,7 @@ class Source:
         """Read the one source of a PersistentVolumeSpec or of an entry of a pod's volumes.
 
         Reads, of the kind that is there, readOnly and: csi (driver, volumeHandle, fsType, nodeStageSecretRef.name, of
-        volumeAttributes protocol, source, server, fsType, fstype and secretName), awsElasticBlockStore (volumeID, fsType),
+        volumeAttributes protocol, source, server, fsType, fstype, secretName and shareName), awsElasticBlockStore (volumeID, fsType),
         azureDisk (diskURI, kind, fsType), azureFile (shareName, secretName, secretNamespace), gcePersistentDisk (pdName,
         fsType), cinder (volumeID, fsType), vsphereVolume (volumePath, fsType, storagePolicyName), portworxVolume
         (volumeID, fsType), rbd, cephfs, glusterfs, flocker, quobyte, storageos, scaleIO, nfs, iscsi, fc, local, hostPath,
@@ -73,6 +74,7 @@ class Source:
                     protocol=sys.intern(str(attributes.get("protocol") or "")),
                     server=server_of(attributes),
                     secret=_has_secret(entry, attributes),
+                    shared=bool(attributes.get("shareName") or attributes.get("sharename")),
                     assumed=_list_assumed(spec, entry),
                 )
         return cls(field="")
