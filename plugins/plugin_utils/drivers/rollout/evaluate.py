@@ -213,7 +213,7 @@ def _check_pod(
         yield UnmetCondition("CSI-G14", "waiting", message, remedy)
         return
     if not _is_stable(picture, rules, node, pod):
-        message = f"pod {pod.name} has been Ready for less than {rules.stable_for:.0f} s"
+        message = f"pod {pod.name} has been Ready without a restart for less than {rules.stable_for:.0f} s"
         yield UnmetCondition("CSI-G13", "waiting", message, "wait")
 
 

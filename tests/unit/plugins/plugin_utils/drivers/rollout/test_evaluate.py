@@ -193,7 +193,8 @@ def test_a_ready_pod_counts_once_it_registered_itself_or_stayed_ready(
         registrations=registration("win-2", written_at=None if written is None else ago(written)),
     )
     assert of(view).verdict == ("green" if green else "waiting")
-    assert [lack.id for lack in of(view).lacks] == ([] if green else ["CSI-G13"])
+    message = "pod plugin-win-2 has been Ready without a restart for less than 10 s"
+    assert [(lack.id, lack.message) for lack in of(view).lacks] == ([] if green else [("CSI-G13", message)])
 
 
 @pytest.mark.parametrize(
