@@ -21,7 +21,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.csi_proxy impo
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import choose_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import find_controllers
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import UNREAD, DriverRequest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import TEMPLATE_OPTIONS, DriverRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.observe import read_snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import plan_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import read_uses
@@ -85,7 +85,7 @@ def read_request(options: Mapping[str, Any], csi_proxy_version: str = RECOMMENDE
     return DriverRequest(
         **named,
         csi_proxy_version=csi_proxy_version,
-        options={name: value for name, value in given.items() if name in UNREAD},
+        options={name: value for name, value in given.items() if name in TEMPLATE_OPTIONS},
     )
 
 

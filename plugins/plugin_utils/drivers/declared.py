@@ -5,7 +5,7 @@
 
 From these follow the argument specs of the modules and their documentation (fragment kubewin.csi.driver), the variables
 <driver>_csi_<option> that the modules' actions read, meta/argument_specs.yml of the drivers' roles, and the names and values that
-the playbooks refuse. A template reads an option that no code reads as plan.options.<option>.
+the playbooks refuse. A template reads an option that is no field of DriverRequest as plan.options.<option>.
 """
 
 from __future__ import annotations

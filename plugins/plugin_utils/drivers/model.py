@@ -33,8 +33,7 @@ class DriverRequest:
     the DaemonSet goes only where its pipes were proven. csi_proxy_version: the release that it installs.
     images: by role, whole references. image_mirror: replaces the
     registry host of every image. image_digests: by role, "sha256:...". resources: by container role, requests and
-    limits. storage_class: {create, name, parameters}. options: declared ones that no code
-    reads, for templates.
+    limits. storage_class: {create, name, parameters}. options: the other declared ones, for templates.
     """
 
     mode: str = "auto"
@@ -55,11 +54,11 @@ class DriverRequest:
     max_unavailable: str | None = None
     storage_class: Mapping[str, Any] = field(default_factory=dict)
     replace: str = ""
-    options: Mapping[str, Any] = field(default_factory=lambda: dict(UNREAD))
+    options: Mapping[str, Any] = field(default_factory=lambda: dict(TEMPLATE_OPTIONS))
 
 
-# Options of driver_info that no code reads, with their defaults.
-UNREAD: Mapping[str, Any] = {
+# Options of driver_info that are no field of DriverRequest, with their defaults.
+TEMPLATE_OPTIONS: Mapping[str, Any] = {
     name: option.default
     for name, (_role, option) in declared.list_module_options(declared.INFO).items()
     if name not in {field.name for field in fields(DriverRequest)}

@@ -21,11 +21,11 @@ DECLARED, TEMPLATE = "plugins/plugin_utils/drivers/declared.py", "roles/csi_driv
 BY_HAND = {
     DECLARED: (
         "OPTIONS: dict[str, DriverOption] = {\n",
-        '    "grace_period": DriverOption("Seconds that a plugin pod may take to end.", "int", default=30, since="1.1.0"),\n',
+        '    "min_ready": DriverOption("Seconds until a Ready plugin pod is available.", "int", default=30, since="1.1.0"),\n',
     ),
     TEMPLATE: (
-        "      serviceAccountName: {{ plan.service_account | to_json }}\n",
-        "      terminationGracePeriodSeconds: {{ plan.options.grace_period | to_json }}\n",
+        "    type: OnDelete\n",
+        "  minReadySeconds: {{ plan.options.min_ready | to_json }}\n",
     ),
 }
 # From the variable to the manifest, as the action and the planner pass it on.
@@ -35,13 +35,13 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.kubewin.csi.plugins.action import driver_info
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions import driver_options
 from unit.roles.manifests import cases
-given = driver_options.of_module("driver_info", "smb", {"smb_csi_grace_period": "45"}.get)
+given = driver_options.of_module("driver_info", "smb", {"smb_csi_min_ready": "45"}.get)
 spec = driver_info.ActionModule.argument_spec
 params = ArgumentSpecValidator(spec).validate({"driver": "smb", **given}).validated_parameters
-pods = [case.pod(wanted) for case in cases() for wanted in (driver_info.read_request(params), None)]
+requests = (driver_info.read_request(params), None)
 print(json.dumps([
-    sorted({pod["terminationGracePeriodSeconds"] for pod in pods}),
-    driver_options.wrong("smb", {"smb_csi_grace_period": "soon"}),
+    [sorted({case.daemon_set(wanted)["spec"]["minReadySeconds"] for case in cases()}) for wanted in requests],
+    driver_options.wrong("smb", {"smb_csi_min_ready": "soon"}),
 ]))
 """
 
@@ -86,16 +86,16 @@ def test_one_declaration_and_the_template_that_uses_it_change(copy: Path) -> Non
     assert len(BY_HAND) == 2
 
 
-def test_the_option_reaches_the_manifest_and_the_check_of_inputs(copy: Path) -> None:
+def test_the_option_reaches_each_drivers_manifest_and_the_check_of_inputs(copy: Path) -> None:
     rendered, wrong = json.loads(run(copy, sys.executable, "-c", RENDER))
-    assert rendered == [30, 45]
+    assert rendered == [[45], [30]]
     assert len(wrong) == 1
-    assert "smb_csi_grace_period" in wrong[0]
+    assert "smb_csi_min_ready" in wrong[0]
 
 
 @pytest.mark.parametrize(
     ("kind", "name", "option"),
-    [("module", "driver_info", "grace_period"), ("role", "vsphere_csi", "vsphere_csi_grace_period")],
+    [("module", "driver_info", "min_ready"), ("role", "vsphere_csi", "vsphere_csi_min_ready")],
 )
 def test_it_is_documented(copy: Path, kind: str, name: str, option: str) -> None:
     program = str(Path(sys.executable).parent / "ansible-doc")
