@@ -34,9 +34,9 @@ ZONE = "topology.kubernetes.io/zone"
 class Situation:
     """One of them.
 
-    section: of the fact sheets it comes from. expected: ids of the findings, all of them. classes: verdicts of volumes that
-    must come out, by volume or claim. starts_again: of workloads. target: what is asked besides. only_here: why a real API
-    server of today cannot show it, empty when it can.
+    section: a few words about its subject; no test reads it. expected: ids of the findings, all of them. classes: verdicts of
+    volumes that must come out, by volume or claim. starts_again: yes, no or unknown, by workload. target: what is asked
+    besides. only_here: why a real API server of today cannot show it, empty when it can.
     """
 
     name: str

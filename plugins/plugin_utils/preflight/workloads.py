@@ -144,7 +144,7 @@ class _Evaluator:
         keys = self._subjects.by_workload.get(workload.key, ())
         volumes = [answer for key in keys for answer in self._volumes.answers.get(key, ())]
         of_volumes = [finding for answer in volumes for finding in answer.findings]
-        own = [*_check_controller(self._index, workload)]
+        own = [*_check_workload(self._index, workload)]
         answer, because = _decide_answer(workload, walks, bool(volumes))
         if answer == "yes" and (shortage := self._capacity.check_workload(workload, walks.places)):
             answer, because = "no", shortage.message
@@ -154,6 +154,7 @@ class _Evaluator:
             own.append(crowding)
         if workload.done:
             answer, because = "yes", "it is complete and creates no more pods"
+        # Each of these makes the workload unknown or not ready, a note too.
         vetoes: tuple[Finding, ...] = ()
         if answer != "yes":
             own += _explain(workload, walks, of_volumes, because)
@@ -304,8 +305,8 @@ def _decide_answer(workload: Workload, walked: Walks, has_volumes: bool) -> tupl
     return "yes", walked.works()
 
 
-def _check_controller(index: Index, workload: Workload) -> Iterator[Finding]:
-    """Findings about this workload itself, such as a static pod."""
+def _check_workload(index: Index, workload: Workload) -> Iterator[Finding]:
+    """Findings about this workload itself, such as a static pod. Its verdict does not depend on them."""
     about, template = workload.key, workload.template
     because = (f"runs on {workload.system}: {workload.because}",)
     volumes = (
