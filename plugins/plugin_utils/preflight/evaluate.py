@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.collector import pause_collector
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import (
     cluster_checks,
@@ -51,6 +52,7 @@ class Options:
     host_facts_max_age: float = 3600.0
 
 
+@pause_collector()
 def evaluate(snapshot: Snapshot, options: Options | None = None) -> Report:
     """Evaluate a snapshot. ValueError if the target is invalid."""
     asked = options or Options()

@@ -13,12 +13,11 @@ dropped there, and what only Linux uses once that is known, so that memory follo
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.collector import pause_collector
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.wmco import OPERATOR_NAMESPACE
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need
@@ -51,6 +50,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.worklo
     ObservedPod,
     ObservedTemplate,
     pod_is_evaluated,
+    reads_status,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.revisions import (
     ObservedRevision,
@@ -99,7 +99,7 @@ def take(
     """
     for attempt in range(1, _TRIES + 1):
         try:
-            with _no_collector():
+            with pause_collector():
                 return _Pass(client, reading or Reading()).snapshot(name, tuple(hosts), hosts_at)
         except GoneError as error:
             if attempt == _TRIES:
@@ -109,18 +109,6 @@ def take(
                     "gone", 410,
                 ) from error  # fmt: skip
     raise AssertionError("unreachable: the loop returns or raises")
-
-
-@contextmanager
-def _no_collector() -> Iterator[None]:
-    """Without cyclic garbage collection: there are no cycles, and looking for them again and again costs a third."""
-    on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if on:
-            gc.enable()
 
 
 class _Pass:
@@ -141,7 +129,7 @@ class _Pass:
         for kind in kinds.TEMPLATES:
             templates += self._list(kind, wire.TemplateList, _templates(kind.kind, controllers))
         table = PodTable()
-        pods = self._list(kinds.POD, wire.PodList, _pods(windows, table))
+        pods = self._list(kinds.POD, wire.PodList, _pods(windows, table), decode=_decode_pods(windows))
         shapes = table.close(windows, [one.shape for one in templates])
         # What was not read may be of interest to Windows, so then nothing is left out.
         scope = Scope(tuple(templates), pods) if self._unread else scope_of(nodes, templates, pods)
@@ -197,12 +185,13 @@ class _Pass:
         facts: Callable[[Items], Iterable[T]],
         namespace: str | None = None,
         labels: str = "",
+        decode: Callable[[bytes], Any] | None = None,
     ) -> tuple[T, ...]:
         """The facts of every object of a kind. Without the right to list them, none, and `unread` says so."""
         import msgspec
 
         found: list[T] = []
-        decode = msgspec.json.Decoder(shape).decode
+        decode = decode or msgspec.json.Decoder(shape).decode
         try:
             for page in self._client.read_pages(kind, decode, namespace, label_selector=labels or None, at=self._at):
                 items = page.get("items") or ()
@@ -325,6 +314,20 @@ def _names(templates: Iterable[ObservedTemplate]) -> Callable[[Items], Iterable[
         return (key for key in keys if key in named)
 
     return facts
+
+
+def _decode_pods(windows: frozenset[str]) -> Callable[[bytes], Any]:
+    """Decode pages of pods: without conditions and containers first, which matter for pods on few pages only."""
+    import msgspec
+
+    brief, whole = (msgspec.json.Decoder(shape).decode for shape in (wire.BriefPodList, wire.PodList))
+
+    def decode(page: bytes) -> Any:
+        content = brief(page)
+        pods = content.get("items") or ()
+        return whole(page) if any(reads_status(pod) and pod_is_evaluated(pod, windows) for pod in pods) else content
+
+    return decode
 
 
 def _pods(windows: frozenset[str], table: PodTable) -> Callable[[Items], Iterable[ObservedPod]]:

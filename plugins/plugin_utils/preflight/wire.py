@@ -74,23 +74,23 @@ _CONTAINER_STATE = _object(
     waiting=_object("reason message"),
     terminated=_object("exitCode reason message finishedAt"),
 )
-PodList = _listed(
-    _object(
-        metadata=_object(
-            "namespace name uid resourceVersion creationTimestamp deletionTimestamp labels",
-            annotations=_object("kubernetes.io/config.mirror"),
-            ownerReferences=_OWNERS,
-        ),
-        spec=_POD_SPEC,
-        status=_object(
-            "phase",
-            conditions=_CONDITIONS,
-            containerStatuses=_many(
-                _object("name ready restartCount", state=_CONTAINER_STATE, lastState=_CONTAINER_STATE)
-            ),
-        ),
+
+
+def _list_pods(**status: Any) -> Any:
+    metadata = _object(
+        "namespace name uid resourceVersion creationTimestamp deletionTimestamp labels",
+        annotations=_object("kubernetes.io/config.mirror"),
+        ownerReferences=_OWNERS,
     )
+    return _listed(_object(metadata=metadata, spec=_POD_SPEC, status=_object("phase", **status)))
+
+
+PodList = _list_pods(
+    conditions=_CONDITIONS,
+    containerStatuses=_many(_object("name ready restartCount", state=_CONTAINER_STATE, lastState=_CONTAINER_STATE)),
 )
+# Without what the facts of a pod have of its status only if reads_status says so.
+BriefPodList = _list_pods()
 
 # Whole, because a field that is skipped here could not be reported as one that no rule reads.
 _POD_TEMPLATE = _object("spec", metadata=_object("labels"))

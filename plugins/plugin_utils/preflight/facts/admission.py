@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import share_text
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.pod_security import (
     NO_VIOLATIONS,
     Violations,
@@ -50,7 +51,7 @@ class PodToAdmit:
         priority = spec.get("priority")
         return cls(
             service_account=sys.intern(str(spec.get("serviceAccountName") or spec.get("serviceAccount") or "default")),
-            priority_class=sys.intern(str(spec.get("priorityClassName") or "")),
+            priority_class=share_text(spec.get("priorityClassName")),
             priority=None if priority is None else int(priority),
             preemption=str(spec.get("preemptionPolicy") or ""),
             resources=PodResources.from_spec(spec),

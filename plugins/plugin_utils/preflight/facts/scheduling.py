@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import share_text
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import is_of_run
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import ENDED, MIRROR, find_controller
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import (
@@ -257,12 +258,6 @@ class ObservedBudget:
         return cls(str(metadata["namespace"]), str(metadata["name"]), selector, *numbers)
 
 
-_COMPARED = (
-    "containers", "initContainers", "nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "hostNetwork",
-    "overhead", "resources", "priority", "runtimeClassName", "os", "schedulerName", "schedulingGates", "securityContext",
-)  # fmt: skip
-
-
 @dataclass(slots=True)
 class PodTable:
     """The shapes of pods, and by node the numbers of those there, as they are read."""
@@ -274,12 +269,12 @@ class PodTable:
     def add(self, pod: Mapping[str, Any]) -> int:
         """Note a core/v1 Pod, below "" if it waits for a node; returns the number of its shape, -1 if it takes no room on a node."""
         metadata, spec = pod["metadata"], pod.get("spec") or {}
-        node = sys.intern(str(spec.get("nodeName") or ""))
+        node = share_text(spec.get("nodeName"))
         if (pod.get("status") or {}).get("phase") in ENDED or is_of_run(pod):
             return -1
         labels = {key: text for key, text in (metadata.get("labels") or {}).items() if key not in _OF_ONE_POD}
         rest = map(metadata.get, ("namespace", "ownerReferences", "annotations", "deletionTimestamp"))
-        compared = (labels, *rest, *map(spec.get, _COMPARED))
+        compared = (labels, *rest, {**spec, "nodeName": None, "volumes": None})
         # Most consecutive pods of a list are alike.
         if compared != self._last[0]:
             shape = PodShape.from_object(pod, str(metadata["namespace"]))

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,6 +13,7 @@ from functools import lru_cache
 from math import ceil
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import share_text
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.fields import ASSUMED_OF_VOLUMES
 
@@ -63,15 +63,15 @@ class Source:
                 attributes = (entry.get("volumeAttributes") if name == "csi" else None) or _NOTHING
                 return cls(
                     field=name,
-                    driver=sys.intern(str(entry.get("driver") or "")),
+                    driver=share_text(entry.get("driver")),
                     handle=_handle(name, entry),
-                    fs_type=sys.intern(str(entry.get("fsType") or "")),
+                    fs_type=share_text(entry.get("fsType")),
                     kind=str(entry.get("kind") or ""),
                     secret_namespace=str(entry.get("secretNamespace") or ""),
                     policy=bool(entry.get("storagePolicyName")),
                     read_only=bool(entry.get("readOnly")),
-                    attribute=sys.intern(str(attributes.get("fsType") or attributes.get("fstype") or "")),
-                    protocol=sys.intern(str(attributes.get("protocol") or "")),
+                    attribute=share_text(attributes.get("fsType") or attributes.get("fstype")),
+                    protocol=share_text(attributes.get("protocol")),
                     server=server_of(attributes),
                     secret=_has_secret(entry, attributes),
                     shared=bool(attributes.get("shareName") or attributes.get("sharename")),
@@ -93,7 +93,7 @@ def _list_assumed(spec: Mapping[str, Any], entry: Mapping[str, Any]) -> tuple[st
 def server_of(given: Mapping[str, Any]) -> str:
     """The host of a share, by the attributes of a volume or the parameters of a class: source of SMB, server of Azure File."""
     text = str(given.get("source") or given.get("Source") or given.get("server") or "")
-    return sys.intern(re.split(r"[\\/]", text.lstrip("\\/"), maxsplit=1)[0])
+    return share_text(text.replace("\\", "/").lstrip("/").partition("/")[0])
 
 
 def _has_secret(entry: Mapping[str, Any], attributes: Mapping[str, Any]) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines, share_text
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import REGIONS, ZONES
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Requirement, Term, terms_of
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import (
@@ -72,12 +72,12 @@ class ObservedVolume:
             source=Source.from_spec(spec),
             claim=f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else "",
             claim_uid=str(claim.get("uid") or ""),
-            policy=sys.intern(str(spec.get("persistentVolumeReclaimPolicy") or "")),
-            storage_class=sys.intern(str(annotations.get(OLD_CLASS) or spec.get("storageClassName") or "")),
-            attributes_class=sys.intern(str(spec.get("volumeAttributesClassName") or "")),
-            provisioned_by=sys.intern(str(annotations.get(PROVISIONED_BY) or "")),
-            migrated_to=sys.intern(str(annotations.get(MIGRATED_TO) or "")),
-            phase=sys.intern(str((volume.get("status") or {}).get("phase") or "")),
+            policy=share_text(spec.get("persistentVolumeReclaimPolicy")),
+            storage_class=share_text(annotations.get(OLD_CLASS) or spec.get("storageClassName")),
+            attributes_class=share_text(spec.get("volumeAttributesClassName")),
+            provisioned_by=share_text(annotations.get(PROVISIONED_BY)),
+            migrated_to=share_text(annotations.get(MIGRATED_TO)),
+            phase=share_text((volume.get("status") or {}).get("phase")),
             deleting=bool(metadata.get("deletionTimestamp")),
             access_modes=share_modes(tuple(spec.get("accessModes") or ())),
             block=spec.get("volumeMode") == "Block",
@@ -138,9 +138,9 @@ class ObservedClaim:
             block=asked.block,
             size=asked.size,
             narrowed=asked.narrowed,
-            phase=sys.intern(str(status.get("phase") or "")),
+            phase=share_text(status.get("phase")),
             deleting=bool(metadata.get("deletionTimestamp")),
-            provisioner=sys.intern(next((str(annotations[key]) for key in PROVISIONERS if annotations.get(key)), "")),
+            provisioner=share_text(next(filter(None, map(annotations.get, PROVISIONERS)), "")),
             selected_node=str(annotations.get(SELECTED_NODE) or ""),
             pod=next(
                 (str(one["name"]) for one in metadata.get("ownerReferences") or () if one.get("kind") == "Pod"), ""
@@ -177,8 +177,8 @@ class ObservedAttachment:
         metadata, spec, status = attachment["metadata"], attachment.get("spec") or {}, attachment.get("status") or {}
         return cls(
             name=str(metadata["name"]),
-            attacher=sys.intern(str(spec.get("attacher", ""))),
-            node=sys.intern(str(spec.get("nodeName", ""))),
+            attacher=share_text(spec.get("attacher")),
+            node=share_text(spec.get("nodeName")),
             volume=str((spec.get("source") or {}).get("persistentVolumeName") or ""),
             attached=bool(status.get("attached")),
             attach_error=_error(status.get("attachError")),
@@ -254,7 +254,7 @@ class ObservedCapacity:
         labels = sorted(((selector or {}).get("matchLabels") or {}).items())
         expressions = terms_of({"nodeSelectorTerms": [{"matchExpressions": (selector or {}).get("matchExpressions")}]})
         return cls(
-            storage_class=sys.intern(str(capacity.get("storageClassName") or "")),
+            storage_class=share_text(capacity.get("storageClassName")),
             size=quantity(size) if size is not None else None,
             nodes=None
             if selector is None

@@ -12,7 +12,7 @@ from math import floor
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_number
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines, share_text
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import list_images
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import DaemonSetFacts
@@ -84,8 +84,8 @@ class ObservedPod:
         return cls(
             namespace=sys.intern(str(metadata["namespace"])),
             name=str(metadata["name"]),
-            node=sys.intern(str(spec.get("nodeName") or "")),
-            phase=sys.intern(str((pod.get("status") or {}).get("phase") or "")),
+            node=share_text(spec.get("nodeName")),
+            phase=share_text((pod.get("status") or {}).get("phase")),
             owner=sys.intern(owner),
             deleting=bool(metadata.get("deletionTimestamp")),
             mirror=MIRROR in (metadata.get("annotations") or {}),
@@ -99,6 +99,12 @@ class ObservedPod:
             waits_since=waits_since,
             shape=shape,
         )
+
+
+def reads_status(pod: Mapping[str, Any]) -> bool:
+    """Whether facts of a core/v1 Pod depend on the conditions and containers of its status."""
+    is_pending = (pod.get("status") or {}).get("phase") == "Pending"
+    return is_pending or find_controller(pod["metadata"])[0] == "DaemonSet"
 
 
 def _find_wait(pod: Mapping[str, Any]) -> tuple[str, str]:
