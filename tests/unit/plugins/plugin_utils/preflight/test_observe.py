@@ -103,6 +103,17 @@ def test_a_snapshot_has_the_evaluated_objects_and_none_that_only_linux_uses(undi
     assert undisturbed.cluster.kubernetes == "v1.36.3"
 
 
+def test_what_a_pending_pod_waits_for_is_read() -> None:
+    on_windows = (pod for pod in whole(PODS) if pod["spec"]["nodeSelector"] == {"kubernetes.io/os": "windows"})
+    pod = next(pod for pod in on_windows if "persistentVolumeClaim" in pod["spec"]["volumes"][0])
+    waiting = {"name": "app", "state": {"waiting": {"reason": "ContainerCreating"}}}
+    pod["status"] = {"phase": "Pending", "containerStatuses": [waiting]}
+    with ApiPeer({**SHELVES, PODS: Shelf.of([pod])}, objects=OBJECTS) as peer:
+        (read,) = on(peer).pods
+    assert replace(read, shape=-1) == ObservedPod.from_object(pod)
+    assert read.waits == "container app waits: ContainerCreating"
+
+
 def test_a_large_healthy_cluster_is_ready(undisturbed: Snapshot) -> None:
     hosts = tuple(ObservedHost.from_option(host) for host in FLEET.hosts())
     report = evaluate(replace(undisturbed, hosts=hosts, hosts_at=datetime.now(timezone.utc)))
