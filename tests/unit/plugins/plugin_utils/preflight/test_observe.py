@@ -37,6 +37,7 @@ from situations.served import server
 
 FLEET = Fleet(nodes=20, windows=4, pods=450, volumes=150)
 SHELVES = FLEET.shelves()
+UNDECODED = "name each field that facts/ reads in facts/fields.py, or in wire.py if no table there has its object"
 PODS, NODES, VOLUMES = "/api/v1/pods", "/api/v1/nodes", "/api/v1/persistentvolumes"
 
 
@@ -445,7 +446,7 @@ def test_decoding_only_what_is_read_loses_nothing(path: str) -> None:
     shape = LISTS[path]
     projected: Any = msgspec.json.decode(json.dumps({"metadata": {}, "items": objects}), type=shape)["items"]
     facts = FACTS[shape]
-    assert [facts(one) for one in projected] == [facts(one) for one in objects]
+    assert [facts(one) for one in projected] == [facts(one) for one in objects], UNDECODED
 
 
 def test_the_number_of_requests_follows_the_pages(served: ApiPeer) -> None:
@@ -469,7 +470,7 @@ def test_a_situation_read_from_a_server_is_evaluated_as_it_is_on_paper(planted: 
     assert [one.resource for one in found.unread] == [one.resource for one in world.unread]
     hosts = tuple(ObservedHost.from_option(one) for one in world.hosts)
     report = evaluate(replace(found, hosts=hosts, unread=expected.unread), Options(target=planted.target))
-    assert report.as_dict() == evaluate(expected, Options(target=planted.target)).as_dict()
+    assert report.as_dict() == evaluate(expected, Options(target=planted.target)).as_dict(), UNDECODED
 
 
 STATES = kinds.CONFIG_MAP.path(PLUGINS, "internal-feature-states.csi.vsphere.vmware.com")
