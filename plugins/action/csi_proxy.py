@@ -27,11 +27,11 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import CL
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import SERVING_LABEL
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.termination import Interrupted
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, observe, options, plan, prove
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, observe, plan, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.action import WindowsAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.cluster_node import ClusterNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import WaitLimits
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import build_desired
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import CSI_PROXY, build_desired
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChangeRefusedError, NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import WindowsHost
 
@@ -39,7 +39,7 @@ _REMAINDER = "The next run continues it, restores the label and uncordons the No
 
 
 class ActionModule(WindowsAction):
-    argument_spec: ClassVar[ArgumentSpec] = {**CLUSTER_ARG_SPEC, **options.CSI_PROXY}
+    argument_spec: ClassVar[ArgumentSpec] = {**CLUSTER_ARG_SPEC, **CSI_PROXY}
     task_options = CLUSTER_ARG_SPEC.keys() | {"unchanged"}
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -12,9 +12,13 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import read_plans
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import brief
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.start import INPUTS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, observe, options, prove
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, observe, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.action import WindowsAction
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import build_desired_for_info, check_path
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import (
+    INFO,
+    build_desired_for_info,
+    check_path,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import WindowsHost
 
@@ -23,7 +27,7 @@ _AD_HOC = "Ansible Ad-Hoc"
 
 
 class ActionModule(WindowsAction):
-    argument_spec = options.INFO
+    argument_spec = INFO
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return what is on the node; an ad hoc command, whose result is printed and never registered, gets a few lines."""

@@ -18,11 +18,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import (
     evidence,
     model,
     observe,
-    options,
     prove,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.action import WindowsAction
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import build_desired_for_info
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import LOOK, build_desired_for_info
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChannelError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import WindowsHost
 
@@ -33,7 +32,7 @@ _LOG_BYTES = 1024 * 1024
 class ActionModule(WindowsAction):
     """Reads the host and writes files on the controller."""
 
-    argument_spec = options.LOOK
+    argument_spec = LOOK
     _doing = "reading logs, events and settings"
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -37,7 +37,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.tags import wr
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose import explain_missing_packages
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.options import CSI_PROXY
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import CSI_PROXY
 
 ARGUMENT_SPEC = read_argument_spec(DOCUMENTATION)
 PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks"

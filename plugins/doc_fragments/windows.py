@@ -27,12 +27,6 @@ options:
     description: Root directory of the kubelet on the node. csi-proxy refuses other paths.
     type: str
     default: C:\var\lib\kubelet
-  required_pipes:
-    description:
-      - Bare names of the pipes that drivers on this node mount, such as C(csi-proxy-disk-v1).
-      - Without them M(kubewin.csi.csi_proxy) requires every pipe of the release, and M(kubewin.csi.csi_proxy_info) none.
-    type: list
-    elements: str
 attributes:
   platform:
     description: Target OS families that can be operated against.

@@ -39,9 +39,8 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Check the pipes that the vSphere driver needs
+- name: Check that csi-proxy serves
   kubewin.csi.csi_proxy_info:
-    required_pipes: [csi-proxy-disk-v1, csi-proxy-volume-v1, csi-proxy-filesystem-v1, csi-proxy-system-v1alpha1]
   register: node
   failed_when: node is failed or not node.csi_proxy.serving
 """

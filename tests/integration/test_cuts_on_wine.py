@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import desired, model, options, plan, prove
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import desired, model, plan, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import WaitLimits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import WindowsHost
@@ -65,7 +65,7 @@ class Rig:
 
     def wanted(self, release: str) -> model.Desired:
         program = self.programs()[release]
-        values = {name: spec.get("default") for name, spec in options.CSI_PROXY.items()}
+        values = {name: spec.get("default") for name, spec in desired.CSI_PROXY.items()}
         values |= {"version": release, "checksum": builds.sha256(program), "source": f"{self.url}/{program.name}"}
         return desired.build_desired(values)
 

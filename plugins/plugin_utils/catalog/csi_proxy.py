@@ -90,11 +90,3 @@ def is_below(version: str, other: str) -> bool:
     """Whether ``version`` is an older release than ``other``; False when either is not a version."""
     numbers, other_numbers = parse_version(version), parse_version(other)
     return numbers is not None and other_numbers is not None and numbers < other_numbers
-
-
-def parse_pipe(pipe: str) -> tuple[str, str] | None:
-    """``("disk", "v1")`` of ``csi-proxy-disk-v1``; None for a name that is not one of csi-proxy's pipes."""
-    if not pipe.startswith(PIPE_PREFIX):
-        return None
-    group, dash, version = pipe[len(PIPE_PREFIX) :].rpartition("-")
-    return (group, version) if dash and group and re.fullmatch(r"v[0-9][0-9a-z]*", version) else None

@@ -9,11 +9,19 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.doc_fragments.windows import ModuleDocFragment
+from ansible_collections.kubewin.csi.plugins.modules import csi_proxy, csi_proxy_info
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import check_value
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChangeRefusedError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.plan import hide_url_secrets
+
+LOOK: ArgumentSpec = read_argument_spec(ModuleDocFragment.DOCUMENTATION)
+INFO: ArgumentSpec = LOOK | read_argument_spec(csi_proxy_info.DOCUMENTATION)
+# Without the options for access to the cluster, which are no variables of the role.
+CSI_PROXY: ArgumentSpec = LOOK | read_argument_spec(csi_proxy.DOCUMENTATION)
 
 _PATH = re.compile(r"[A-Za-z]:(\\[^\\/:*?\"<>|]+)+")
 _SHARED = re.compile(
@@ -108,22 +116,6 @@ def _render_flags(options: Mapping[str, Any], release: catalog.Release) -> tuple
     return tuple(flags)
 
 
-def _check_pipes(values: list[str] | None, default: tuple[str, ...]) -> tuple[str, ...]:
-    if values is None:
-        return default
-    names = []
-    for value in values:
-        name = value.rpartition("\\")[2]
-        if catalog.parse_pipe(name) is None:
-            raise ChangeRefusedError(
-                "bad_pipe",
-                f"required_pipes: {value!r} is not a pipe of csi-proxy.",
-                "Use names such as csi-proxy-disk-v1.",
-            )
-        names.append(name)
-    return tuple(sorted(set(names)))
-
-
 def build_desired(options: Mapping[str, Any]) -> model.Desired:
     """The desired state of a csi_proxy task; that of for_info where no driver needs csi-proxy.
 
@@ -138,14 +130,6 @@ def build_desired(options: Mapping[str, Any]) -> model.Desired:
     version = options.get("version") or catalog.RECOMMENDED
     release = _find_release(version)
     digest = _parse_checksum(options.get("checksum"))
-    pipes = _check_pipes(options.get("required_pipes"), release.pipes)
-    unserved = sorted(set(pipes) - set(release.pipes))
-    if unserved:
-        raise ChangeRefusedError(
-            "bad_pipe",
-            f"required_pipes: csi-proxy {release.version} serves no {', '.join(unserved)}.",
-            "Correct required_pipes or the version.",
-        )
     desired = model.Desired(
         state="staged" if options["state"] == "staged" else "present",
         version=version.removeprefix("v"),
@@ -154,7 +138,7 @@ def build_desired(options: Mapping[str, Any]) -> model.Desired:
         install_dir=install_dir,
         flags=_render_flags(options, release),
         log_file=LOG_FILE,
-        required_pipes=pipes,
+        required_pipes=release.pipes,
         allow_downgrade=bool(options["allow_downgrade"]),
         kubelet_path=kubelet_path,
     )
@@ -188,10 +172,9 @@ def _build_source(options: Mapping[str, Any]) -> model.ExecutableSource | None:
 
 
 def build_desired_for_info(options: Mapping[str, Any]) -> model.Desired:
-    """The desired state for csi_proxy_info: only the pipes, if any are named."""
+    """The desired state for csi_proxy_info: any csi-proxy that serves."""
     return model.Desired(
         "present",
         install_dir=_check_install_dir(options["install_dir"]),
-        required_pipes=_check_pipes(options.get("required_pipes"), ()),
         kubelet_path=check_path(options["kubelet_path"], "kubelet_path"),
     )

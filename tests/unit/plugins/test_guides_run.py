@@ -40,7 +40,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import wrong
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import CLUSTER_ARG_SPEC
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.options import CSI_PROXY, INFO
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import CSI_PROXY, INFO
 from ci.cli import lane_name
 from ci.venvs import LaneError
 from kubernetes_validate import ValidationError  # type: ignore[import-untyped]  # the package has neither types nor stubs

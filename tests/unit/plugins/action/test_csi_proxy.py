@@ -18,9 +18,8 @@ from ansible_collections.kubewin.csi.plugins.action import csi_proxy, csi_proxy_
 from ansible_collections.kubewin.csi.plugins.doc_fragments import attributes, windows
 from ansible_collections.kubewin.csi.plugins.modules import csi_proxy as csi_proxy_stub
 from ansible_collections.kubewin.csi.plugins.modules import csi_proxy_info as csi_proxy_info_stub
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import build_desired
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import CSI_PROXY, INFO, build_desired
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChangeRefusedError, NodeError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.options import CSI_PROXY, INFO
 
 FRAGMENTS = {
     "kubewin.csi.attributes": attributes.ModuleDocFragment.DOCUMENTATION,

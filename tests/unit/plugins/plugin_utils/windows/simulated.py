@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import desired, model, observe, options, prove
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import desired, model, observe, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import WaitLimits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import Alive
@@ -172,7 +172,7 @@ def simulated_host(address: str, name: str, **settings: Any) -> Iterator[Host]:
 
 def wanted(artifact: Artifact | None, **given: Any) -> model.Desired:
     """What a task with these options wants; options that are not given have the action's defaults."""
-    values = {name: spec.get("default") for name, spec in options.CSI_PROXY.items()}
+    values = {name: spec.get("default") for name, spec in desired.CSI_PROXY.items()}
     if artifact is not None:
         values |= {"version": artifact.version, "checksum": artifact.sha256, "source": artifact.url}
     return desired.build_desired(values | given)

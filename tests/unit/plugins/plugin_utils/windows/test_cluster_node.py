@@ -15,8 +15,8 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.action import csi_proxy
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import SERVING_LABEL, SERVING_VALUE
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import options
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.cluster_node import ClusterNode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import CSI_PROXY
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 from unit.plugins.plugin_utils.kube.fakes import ApiError, ObjectStore, Response, client_of
 from unit.plugins.plugin_utils.windows.simulated import NEW, OLD, Artifact, Artifacts, Host, still_serves, wanted
@@ -83,7 +83,7 @@ def change(store: ObjectStore, host: Host, artifact: Artifact) -> dict[str, Any]
     action = make(task, None, SimpleNamespace(remote_addr=""), None, templar, None)
     action._parent, action._secrets = os.getppid(), frozenset()
     action._display = SimpleNamespace(display=lambda line: None, vv=lambda line, host: None)
-    defaults = {name: spec.get("default") for name, spec in options.CSI_PROXY.items()}
+    defaults = {name: spec.get("default") for name, spec in CSI_PROXY.items()}
     given = {**defaults, "needed": True, "node": "win-1", "lock_timeout": 5, "quiesce_timeout": 5}
     result: dict[str, Any] = action.work(host.node(), wanted(artifact, allow_downgrade=True), given)
     return result

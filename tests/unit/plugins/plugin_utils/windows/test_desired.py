@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.csi_proxy import RECOMMENDED
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import desired, model, options
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import desired, model
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 from unit.plugins.plugin_utils.windows.test_commands import c_runtime
 
@@ -17,7 +17,7 @@ DIGEST = "ab" * 32
 
 
 def wanted(**given: Any) -> model.Desired:
-    values = {name: spec.get("default") for name, spec in options.CSI_PROXY.items()}
+    values = {name: spec.get("default") for name, spec in desired.CSI_PROXY.items()}
     return desired.build_desired({**values, "version": "1.3.0", "checksum": DIGEST, **given})
 
 
@@ -69,8 +69,6 @@ def test_a_checksum_may_be_what_sha256sum_wrote(form: str) -> None:
         ({"install_dir": r"C:\%TEMP%"}, "bad_value", "%"),
         ({"install_dir": "C:\\" + "x" * 230}, "bad_path", "longer"),
         ({"kubelet_path": r"\\server\share"}, "bad_path", "kubelet_path"),
-        ({"required_pipes": ["docker_engine"]}, "bad_pipe", "docker_engine"),
-        ({"required_pipes": ["csi-proxy-disk-v9"]}, "bad_pipe", "csi-proxy-disk-v9"),
         ({"source": "http://mirror/a b.exe"}, "bad_value", "' '"),
         ({"source": "http://mirror/a.exe", "source_proxy": "http://p\tq"}, "bad_value", "source_proxy"),
     ],
@@ -106,10 +104,6 @@ def test_a_refused_url_does_not_show_what_is_secret_in_it(url: str) -> None:
         assert "SECRET" not in str(refused.value)
 
 
-def test_pipes_may_be_given_with_their_path() -> None:
-    assert wanted(required_pipes=[r"\\.\pipe\csi-proxy-disk-v1"]).required_pipes == ("csi-proxy-disk-v1",)
-
-
 def test_the_recommended_release_is_the_default() -> None:
     assert wanted(version=None).version == RECOMMENDED
 
@@ -119,5 +113,5 @@ def test_a_checksum_with_its_algorithm_before_it() -> None:
 
 
 def test_absent_needs_neither_version_nor_checksum() -> None:
-    values = {name: spec.get("default") for name, spec in options.CSI_PROXY.items()}
+    values = {name: spec.get("default") for name, spec in desired.CSI_PROXY.items()}
     assert desired.build_desired({**values, "state": "absent"}).state == "absent"

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import desired, model, observe, options, prove
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import desired, model, observe, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 from lab.windows.simulated import SimulatedServer
 from unit.plugins.plugin_utils.windows.simulated import NEW, Artifacts, Host, simulated_host, wanted
@@ -15,7 +15,7 @@ SERVICES = r"HKLM\SYSTEM\CurrentControlSet\Services"
 
 
 def info(host: Host, **given: object) -> tuple[model.Desired, model.HostSnapshot]:
-    values = {name: spec.get("default") for name, spec in options.INFO.items()} | given
+    values = {name: spec.get("default") for name, spec in desired.INFO.items()} | given
     looked_for = desired.build_desired_for_info(values)
     return looked_for, observe.observe(host.node(), looked_for, with_mounts=True)
 
@@ -128,7 +128,7 @@ def test_pipes_that_cannot_be_listed_are_opened(host: Host, artifacts: Artifacts
     desired = wanted(artifacts.csi_proxy(NEW))
     host.run(desired)
     assert not host.run(desired).changed
-    looked_for, snapshot = info(host, required_pipes=["csi-proxy-disk-v1"])
+    looked_for, snapshot = info(host)
     state = prove.describe_state(looked_for, snapshot)
     assert (state["serving"], state["pipes_by"]) == (True, "opening")
     assert "csi-proxy-volume-v1" in state["pipes"]
@@ -214,7 +214,7 @@ def test_a_foreign_service_whose_path_cannot_stand_on_a_line(
 def test_info_has_the_digest_of_any_service(host: Host, artifacts: Artifacts) -> None:
     artifact = artifacts.csi_proxy(NEW)
     host.run(wanted(artifact))
-    looked_for, snapshot = info(host, required_pipes=["csi-proxy-disk-v1"])
+    looked_for, snapshot = info(host)
     state = prove.describe_state(looked_for, snapshot)
     assert state["executable"]["sha256"] == artifact.sha256
     assert state["executable"]["release"] == NEW
@@ -255,7 +255,7 @@ def test_a_fault_at_the_next_reboot_is_reported_before_it(
         host.plant(files={desired.executable: other if spoil == "replaced" else None})
     elif spoil:
         assert host.agent.run(spoil.format(desired.executable)).rc == 0
-    looked_for, snapshot = info(host, required_pipes=list(desired.required_pipes))
+    looked_for, snapshot = info(host)
     state = prove.describe_state(looked_for, snapshot)
     assert state["serving"]
     blockers = [found for found in state["findings"] if found["severity"] == "blocker"]
@@ -267,8 +267,7 @@ def test_a_fault_at_the_next_reboot_is_reported_before_it(
 
 
 def test_info_on_an_empty_node(host: Host) -> None:
-    looked_for, snapshot = info(host, required_pipes=["csi-proxy-disk-v1"])
+    looked_for, snapshot = info(host)
     state = prove.describe_state(looked_for, snapshot)
     assert (state["service"], state["executable"], state["serving"]) == (None, None, False)
     assert state["managed_by"] == "none"
-    assert state["missing_pipes"] == ["csi-proxy-disk-v1"]
