@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import access, commands, model, plan, stage
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import access, model, plan, stage
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import (
     builtin,
     discard_output,
@@ -43,14 +43,14 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import
     is_listed,
     list_directory_itself,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.record import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.rollback import (
     LabelledSteps,
+    Rollback,
     build_forget_steps,
     build_remember_steps,
     locate_parameters,
     set_value,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.rollback import Rollback
 
 _CHANGED = "the service changed while the new release was staged"
 
@@ -84,8 +84,6 @@ class HostApplier:
         self._committed = False
         """whether this run set (or tried to set) another command line"""
         self._proven_pid = 0
-        self._promotes = (True, True)
-        """whether the staged executable, and the directory that it goes to, were there when it could not be moved"""
 
     def apply(self, to_do: plan.HostPlan, snapshot: HostSnapshot) -> None:
         """Carry out ``to_do``, made for ``snapshot``. Raises ChangedError when the node changed meanwhile, else NodeError."""
@@ -195,16 +193,11 @@ class HostApplier:
         self._check_staging(failure)
         stage.check_digest(self.desired, answers.text("hash"))
 
-    def _retry_while_scanned(
-        self, label: str, attempt: Callable[[], Failure | None], helps: Callable[[], bool] = lambda: True
-    ) -> Failure | None:
-        """``attempt``, again after growing pauses while the step of this label fails: virus scans hold new files open.
-
-        helps: whether waiting can help, asked after each failure.
-        """
+    def _retry_while_scanned(self, label: str, attempt: Callable[[], Failure | None]) -> Failure | None:
+        """``attempt``, again after growing pauses while the step of this label fails: virus scans hold new files open."""
         failure = attempt()
         for pause in self.limits.scans:
-            if failure is None or failure.label != label or not helps():
+            if failure is None or failure.label != label:
                 break
             self.report(f"another process, such as a virus scan, has the new executable open; retrying in {pause:g} s")
             self.node.clock.sleep(pause)
@@ -291,9 +284,7 @@ class HostApplier:
 
         self._touched = to_do.has("commit", "create_service", "stop", "start")
         self._committed = to_do.has("commit")
-        failure = self._retry_while_scanned("promote", attempt, self._is_staged)
-        if failure is not None and failure.label == "promote" and to_do.has("set_aside") and service is not None:
-            self._forget_aside(service)
+        failure = self._retry_while_scanned("promote", attempt)
         self._check_commit(failure, name)
         if not starts:
             return
@@ -331,11 +322,7 @@ class HostApplier:
                 # a file can where the scanner shares it. A move onto a file that no process runs replaces it.
                 staged = rf"{stage.build_stage_dir(desired, self._run)}\{IMAGE}"
                 steps.append(("release", tolerate(builtin("md", desired.release_dir))))
-                move = discard_output(builtin("move", staged, desired.executable, switches="/y"))
-                if to_do.has("set_aside"):  # without the new one in its place, the old one goes back
-                    back = tolerate(builtin("move", rf"{aside}\{IMAGE}", desired.executable, switches="/y"))
-                    move = commands.add_fallback(move, back)
-                steps.append(("promote", move))
+                steps.append(("promote", discard_output(builtin("move", staged, desired.executable, switches="/y"))))
             elif step.kind == "create_service":
                 arguments = ["binPath=", desired.command_line, *start, "DisplayName=", model.DISPLAY_NAME]
                 steps += self.lock.guard_step("create", discard_output(program("sc", "create", name, *arguments)))
@@ -361,22 +348,6 @@ class HostApplier:
         """Record a process that is to be stopped, so that the next run knows it if this one is cut off."""
         return [self.lock.guard("previous pid"), build_remember_steps(service)[-1]] if service.pid else []
 
-    def _is_staged(self) -> bool:
-        """Whether the staged executable and the directory that it goes to are there. cmd.exe's move returns no code, only words."""
-        desired = self.desired
-        staged = rf"{stage.build_stage_dir(desired, self._run)}\{IMAGE}"
-        listing = builtin("dir", staged, switches="/b")
-        listed = self.node.ask([("staged", listing), ("release", list_directory_itself(desired.release_dir))])
-        self._promotes = (bool(listed.text("staged").strip()), is_listed(desired.release_dir, listed.text("release")))
-        return all(self._promotes)
-
-    def _forget_aside(self, service: Service) -> None:
-        """The damaged executable went back into its place, so its process has not to go."""
-        if service.record.previous or not service.pid:
-            return
-        key = locate_parameters(service.name)
-        self.control.raise_if_lock_lost(self.control.run([self.lock.guard("forget aside"), *build_forget_steps(key)]))
-
     def _build_set_aside_steps(self, aside: str, service: Service | None) -> LabelledSteps:
         """Move a damaged executable out of the way, which Windows allows also while it runs. The service's own process is
         noted as one that has to go, whenever that will be.
@@ -396,23 +367,12 @@ class HostApplier:
         self._await_deletion(failure, name)
         if failure.label == "promote":
             self._touched = False
-            staged, release = self._promotes
-            if not staged:
-                raise NodeError(
-                    "quarantined",
-                    f"The verified executable is missing in {stage.build_stage_dir(self.desired, self._run)}: an antivirus "
-                    "or the cleanup of another run may have removed it.",
-                    remedy=find_meaning(225).remedy,
-                    detail=failure.words,
-                )
-            if not release:
-                raise build_directory_error(self.desired.release_dir, failure.words)
-            waited = sum(self.limits.scans)
+            # cmd.exe's move returns no code, only words.
             raise NodeError(
                 "file_in_use",
-                f"The verified executable cannot be moved to {self.desired.executable}: another process, such as a "
-                f"virus scan, kept it open for {waited:.0f} s.",
-                remedy=f"Exclude {self.desired.install_dir} from real-time scans, or wait for the scan; then run the play again.",
+                f"The verified executable cannot be moved to {self.desired.executable}, also after {sum(self.limits.scans):.0f} s: another "
+                "process, such as a virus scan, keeps it open or removed it.",
+                remedy=f"Exclude {self.desired.install_dir} from real-time scans, or allow the file's SHA-256 there; then run the play again.",
                 detail=failure.words,
             )
         subject = f"The step {failure.label!r} for the service {name!r} failed"

@@ -164,11 +164,6 @@ def tolerate(command: Command) -> Command:
     return Command(f"({command.text} >nul 2>nul || ver >nul)", builtin=True)
 
 
-def add_fallback(command: Command, fallback: Command) -> Command:
-    """``command``; if it fails, ``fallback`` runs and the step still fails with 1."""
-    return Command(f"({command.text} || ({fallback.text} & set KUBEWIN_NEVER 2>nul))", builtin=True)
-
-
 def discard_output(command: Command) -> Command:
     return replace(command, text=f"{command.text} >nul")
 

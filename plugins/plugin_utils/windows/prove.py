@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, observe, plan, preview, stage
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy as catalog
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, observe, plan, stage
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.apply import HostApplier
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import WaitLimits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
@@ -28,7 +29,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import (
     identify_run,
     is_run_alive,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, HostSnapshot, LockOwner
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, HostSnapshot, LockOwner, Service
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import WindowsHost
 
 _ROUNDS = 6
@@ -79,7 +80,7 @@ def converge(
         first = snapshot = _wait_for_lock(node, lock, limits, snapshot, read, report, check=check)
         to_do = first_plan = _make_plan(desired, snapshot, lock)
     steps = list(first_plan.steps)
-    diff = preview.preview(desired, snapshot, first_plan.steps)
+    diff = preview(desired, snapshot, first_plan.steps)
     if not steps:
         return ConvergeResult(False, snapshot, (), diff)
     cause: BaseException | None = None
@@ -176,6 +177,54 @@ def _describe_state_after(desired: Desired, read: Callable[[], HostSnapshot], be
         return describe_state(desired, before)
 
 
+def preview(desired: Desired, snapshot: HostSnapshot, steps: tuple[plan.PlanStep, ...]) -> dict[str, Any]:
+    """Before and after as Ansible's diff wants them. After equals before where no step changes anything."""
+    service = snapshot.service
+    before = {
+        "service": service and {**describe_service(service), "description": service.description},
+        "executable": describe_executable(snapshot),
+        "install_dir": snapshot.own_install_dir or None,
+    }
+    if not steps:
+        return {"before": before, "after": before}
+    if desired.state == "absent":
+        return {"before": before, "after": {"service": None, "executable": None, "install_dir": None}}
+    if desired.state == "staged":
+        return {"before": {"staged": snapshot.staged_sha256}, "after": {"staged": desired.sha256}}
+    after = {
+        "service": {
+            "name": service.name if service else catalog.SERVICE_NAMES[0],
+            "state": "running",
+            "command_line": desired.command_line,
+            "start_mode": model.START_MODE,
+            "recovery": serialize(model.RECOVERY),
+            "description": model.DESCRIPTION,
+        },
+        "executable": {"path": desired.executable, "sha256": desired.sha256, "release": desired.version},
+        "install_dir": desired.install_dir,
+    }
+    return {"before": before, "after": after}
+
+
+def describe_service(service: Service) -> dict[str, Any]:
+    """What a result shows of a service, and the diff too."""
+    return {
+        "name": service.name,
+        "state": model.STATE_NAMES.get(service.state, "unknown"),
+        "command_line": service.command_line,
+        "start_mode": service.start_mode,
+        "recovery": service.recovery and serialize(service.recovery),
+    }
+
+
+def describe_executable(snapshot: HostSnapshot) -> dict[str, Any] | None:
+    """The service's executable, None without a service."""
+    if snapshot.service is None:
+        return None
+    path = snapshot.service.executable
+    return {"path": path, "sha256": snapshot.executable_sha256, "release": plan.find_release(snapshot)}
+
+
 def describe_state(desired: Desired, snapshot: HostSnapshot) -> dict[str, Any]:
     """The ``csi_proxy`` part of a result."""
     service = snapshot.service
@@ -183,8 +232,8 @@ def describe_state(desired: Desired, snapshot: HostSnapshot) -> dict[str, Any]:
         "observed_at": format_timestamp(snapshot.observed_at),
         "host": serialize(snapshot.host),
         "managed_by": plan.find_manager(snapshot),
-        "service": service and {**preview.describe_service(service), "pid": service.pid or None},
-        "executable": preview.describe_executable(snapshot),
+        "service": service and {**describe_service(service), "pid": service.pid or None},
+        "executable": describe_executable(snapshot),
         "pipes": list(snapshot.pipes),
         "pipes_by": "listing" if snapshot.pipes_listed else "opening",
         "serving": plan.is_serving(desired.required_pipes, snapshot),

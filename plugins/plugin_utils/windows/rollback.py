@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Going back to what ran before, from wherever a run that ended early left the node.
+"""What a swap records beside the service, and going back by it, from wherever a run that ended early left the node.
 
 The command line is set back first, so that any restart by the service manager starts the old executable. The way back
 is recorded like the change itself: the next run finishes an interrupted rollback.
@@ -12,17 +12,43 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import discard_output, program
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import (
+    Command,
+    discard_output,
+    program,
+    tolerate,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Control
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError, find_meaning
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import HostSnapshot, Service
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import IMAGE
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.record import (
-    LabelledSteps,
-    build_forget_steps,
-    build_remember_steps,
-    locate_parameters,
-)
+
+LabelledSteps = list[tuple[str, Command]]
+
+
+def locate_parameters(name: str) -> str:
+    return rf"{model.SERVICES_KEY}\{name}\Parameters"
+
+
+def set_value(key: str, name: str, value: str | int) -> Command:
+    kind, data = ("REG_DWORD", str(value)) if isinstance(value, int) else ("REG_SZ", value)
+    return discard_output(program("reg", "add", key, "/v", name, "/t", kind, "/d", data, "/f"))
+
+
+def build_remember_steps(service: Service) -> LabelledSteps:
+    """Record the command line and process that a swap replaces."""
+    key = locate_parameters(service.name)
+    return [
+        ("previous", set_value(key, "Previous", service.command_line)),
+        ("previous pid", set_value(key, "PreviousPid", service.pid)),
+    ]
+
+
+def build_forget_steps(key: str) -> LabelledSteps:
+    return [
+        (f"forget {value}", tolerate(program("reg", "delete", key, "/v", value, "/f")))
+        for value in ("Previous", "PreviousPid")
+    ]
 
 
 class Rollback:

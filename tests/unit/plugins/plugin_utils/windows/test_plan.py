@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy as catalog
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import access, model, plan, preview
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import access, model, plan, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChangeRefusedError
 
 PIPES = catalog.RELEASES[-1].pipes
@@ -305,12 +305,12 @@ def test_absent_steps() -> None:
 
 
 def test_the_diff_of_a_converged_node_is_empty_and_that_of_an_upgrade_shows_the_release() -> None:
-    same = preview.preview(WANTED, CONVERGED, ())
+    same = prove.preview(WANTED, CONVERGED, ())
     assert same["before"] == same["after"]
     upgrade = installed(OLDER)
     steps = plan.plan(WANTED, upgrade)
     assert isinstance(steps, plan.HostPlan)
-    changed = preview.preview(WANTED, upgrade, steps.steps)
+    changed = prove.preview(WANTED, upgrade, steps.steps)
     assert changed["before"]["executable"]["release"] == "1.1.3"
     assert changed["after"]["executable"]["release"] == "1.3.0"
     assert {
