@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
+from ansible_collections.kubewin.csi.plugins.doc_fragments import hosts
 from ansible_collections.kubewin.csi.plugins.modules.driver_apply import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import (
@@ -19,10 +20,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results i
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.apply import DeployRequest, deploy, plan
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout import options as rollout_options
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import RollOptions
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import RollOptions, find_wrong_sizes
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutHost
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.order import find_wrong_sizes
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.roll import RollResult
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Outcome
@@ -43,7 +42,7 @@ class ActionModule(ClusterAction):
 
     argument_spec: ClassVar[ArgumentSpec] = {
         **declared.make_argument_spec(declared.APPLY),
-        **read_argument_spec(rollout_options.DOCUMENTATION),
+        **read_argument_spec(hosts.ModuleDocFragment.DOCUMENTATION),
         **read_argument_spec(DOCUMENTATION),
     }
     remainder = "Nodes whose plugin pod was not replaced keep their former plugin. Run again to continue"

@@ -19,8 +19,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.manifests impo
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.csi_proxy import RECOMMENDED
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import choose_driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import find_controllers
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import choose_driver, find_controllers
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import TEMPLATE_OPTIONS, DriverRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.observe import read_snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import plan_driver

@@ -15,7 +15,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.operator_hold 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import pipes
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import choose_driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import choose_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import explain_refusal
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import (
     list_applied_objects,

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, ClassVar
 
+from ansible_collections.kubewin.csi.plugins.doc_fragments import hosts
 from ansible_collections.kubewin.csi.plugins.modules.gate import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import proof, read_plans, read_rows
@@ -18,12 +19,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import render_progress
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout import options as rollout_options
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Evaluation, GateRules
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import DaemonSetFacts, RolloutHost
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.gate import wait_for_gate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import RolloutView, find_target
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Evaluation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import find_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, UnreachableError
 
@@ -33,7 +32,7 @@ class ActionModule(ClusterAction):
 
     argument_spec: ClassVar[ArgumentSpec] = {
         **declared.make_argument_spec(declared.ROLLOUT),
-        **read_argument_spec(rollout_options.DOCUMENTATION),
+        **read_argument_spec(hosts.ModuleDocFragment.DOCUMENTATION),
         **read_argument_spec(DOCUMENTATION),
     }
     remainder = "Nothing was changed"

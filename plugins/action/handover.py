@@ -13,9 +13,8 @@ from ansible_collections.kubewin.csi.plugins.action import driver_info
 from ansible_collections.kubewin.csi.plugins.modules.handover import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, read_argument_spec
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import choose_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.run import HandoverRun, describe_handover
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import find_node_plugins
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import choose_driver, find_node_plugins
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import find_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.definitions import parse_definitions
 

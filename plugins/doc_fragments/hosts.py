@@ -4,14 +4,42 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout import options
-
 
 class ModuleDocFragment:
-    """Facts of Windows hosts."""
+    """Facts of Windows hosts: the option hosts of the modules that need them."""
 
-    DOCUMENTATION: str
-
-
-# Set here, because the sanity test of a fragment's YAML takes only a literal in the class.
-ModuleDocFragment.DOCUMENTATION = options.DOCUMENTATION
+    DOCUMENTATION = r"""
+options:
+  hosts:
+    description: Facts of the hosts, for example from RV(kubewin.csi.csi_proxy_info#module:csi_proxy).
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      node:
+        description: Name of the Node.
+        type: str
+        required: true
+      observed_at:
+        description: Time of the observation, RFC 3339.
+        type: str
+      serving:
+        description: Whether csi-proxy serves. Omit it if the host could not be read.
+        type: bool
+      release:
+        description: Release of csi-proxy.
+        type: str
+      state:
+        description: State of the service.
+        type: str
+      reason:
+        description: Why csi-proxy does not serve, or why the host could not be read.
+        type: str
+      pipes:
+        description: Existing pipes. If set, every pipe that the pod mounts is checked.
+        type: list
+        elements: str
+      boot_time:
+        description: Time of the host's last boot, RFC 3339.
+        type: str
+"""

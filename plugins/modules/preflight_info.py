@@ -52,10 +52,6 @@ options:
       reason:
         description: Why csi-proxy does not serve, or why the host could not be read.
         type: str
-      missing_pipes:
-        description: Bare names of missing required pipes.
-        type: list
-        elements: str
       pipes:
         description: Existing pipes. If set, every pipe that a pod mounts is checked.
         type: list

@@ -83,7 +83,6 @@ def host(world: World, name: str) -> Object:
         "release": "1.3.0",
         "state": "RUNNING",
         "reason": "",
-        "missing_pipes": [],
         "pipes": pipes,
         "boot_time": world.ago(days=3),
         "managed_by": "kubewin",

@@ -119,7 +119,6 @@ def proof(one: HostResult) -> dict[str, Any] | None:
         "node": one.node,
         "observed_at": state["observed_at"],
         "serving": state["serving"],
-        "missing_pipes": state["missing_pipes"],
         "pipes": state["pipes"],
         "release": (state["executable"] or {}).get("release") or "",
         "state": (state["service"] or {}).get("state") or "absent",

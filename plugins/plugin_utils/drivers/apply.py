@@ -17,11 +17,11 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide
     RollState,
     RollStep,
     find_state,
+    list_refusals,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules, evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutHost, hash_template
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import RolloutTarget, RolloutView
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.refuse import list_refusals
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.roll import FailedTemplate, Notify, RollResult
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import list_needs

@@ -22,8 +22,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership impo
     enabling_command,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout import evaluate as gate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import UnmetCondition
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import Registration, RolloutPicture
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import UnmetCondition
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import DriverEntry

@@ -172,7 +172,6 @@ def _served(snapshot: Snapshot, node: str, observed: ObservedHost | None) -> Obs
         release="",
         state="RUNNING",
         reason="",
-        missing_pipes=(),
         pipes=None,
         boot_time=None,
     )

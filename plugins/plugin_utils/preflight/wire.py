@@ -67,7 +67,7 @@ _POD_SPEC = _project(
     "facts/scheduling.py",
     "facts/sources.py",
     "facts/workloads.py",
-    "../drivers/controllers.py",
+    "../drivers/installed.py",
 )
 _CONTAINER_STATE = _object(
     running=_object("startedAt"),

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.target import CurrentReleases, find_impossible_targets
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import is_at_least, parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.order import find_wrong_sizes, split_batches
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import find_wrong_sizes, split_batches
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade import wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import (
     DelegatedStep,

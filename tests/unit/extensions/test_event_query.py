@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.kubewin.csi.plugins.action import gate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import (
     Evaluation,
     NodeEvaluation,
     UnmetCondition,

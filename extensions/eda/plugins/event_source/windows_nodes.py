@@ -94,8 +94,10 @@ class Cluster:
         from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
         from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lists import as_list
         from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS, refuse_unknown_driver
-        from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import choose_driver
-        from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import find_controllers
+        from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import (
+            choose_driver,
+            find_controllers,
+        )
         from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
         from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import create_client
 

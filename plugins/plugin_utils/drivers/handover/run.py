@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
@@ -16,21 +16,22 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.apply
     make_handover_lease,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.decide import (
+    Direction,
     Handover,
     WaitingNode,
     list_excluded_nodes,
     plan_handover,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.needs import ROLES, list_handover_needs
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import name_record
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import (
     list_applied_objects,
     wait_until_gone,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Evaluation, GateRules
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.gate import wait_for_gate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import RolloutTarget, RolloutView
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Evaluation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, list_needs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
@@ -46,6 +47,9 @@ STAYS = (kinds.STORAGE_CLASS, kinds.CSI_DRIVER, kinds.CONFIG_MAP)
 _BACK = 120.0
 # Seconds for volume operations in flight: attaching and formatting a disk takes minutes.
 _QUIESCE = 300.0
+
+# The shipped ClusterRoles that have these needs.
+_ROLES = "kubewin-csi-handover kubewin-csi"
 
 # A pod that has not run yet.
 _NEVER = ("", 0)
@@ -78,8 +82,8 @@ class HandoverRun:
         other = f"{plan.other.namespace}/{plan.other.name}" if plan.other is not None else ""
         restarts = bool(self._options["restart_pod"])
         direction, namespace = self._options["direction"], plan.namespace or self._driver.namespace
-        desired = list_handover_needs(self._driver, direction, namespace, other, restarts=restarts)
-        require(self._unbound, desired, "a hand-over", ROLES)
+        desired = _list_needs(self._driver, direction, namespace, other, restarts=restarts)
+        require(self._unbound, desired, "a hand-over", _ROLES)
 
     def run(self, plan: Handover) -> tuple[bool, list[str]]:
         """Hand all Nodes over under the Lease; returns as `finish` does. plan: made before the Lease is held."""
@@ -314,3 +318,23 @@ def describe_handover(plan: Handover) -> dict[str, Any]:
     if plan.done:
         summary.append("handed over: " + ", ".join(plan.done))
     return {"nodes": list(plan.nodes), "done": list(plan.done), "other": other, "summary": summary}
+
+
+def _list_needs(driver: Driver, direction: Direction, namespace: str, other: str, *, restarts: bool) -> Iterator[Need]:
+    """What an account must be allowed beyond enable_csi and remove: every write to the two node plugins.
+
+    namespace: of this collection's plugin. other: the other DaemonSet as "namespace/name", empty if it is deleted already. restarts:
+    whether its pods are deleted.
+    """
+    elsewhere, dummy, name = other.partition("/")
+    yield from list_needs("get patch", "", "nodes")
+    yield from list_needs("get create patch delete", "coordination.k8s.io", "leases", namespace)
+    if direction == "to_platform":
+        yield from list_needs("get patch delete", "apps", "daemonsets", namespace, driver.daemonset)
+        if restarts:
+            yield from list_needs("delete", "", "pods", elsewhere)
+        return
+    yield from list_needs("get create patch", "", "configmaps", namespace, name_record(driver))
+    yield from list_needs("patch delete", "", "pods", namespace)
+    if other:
+        yield from list_needs("get delete", "apps", "daemonsets", elsewhere, name)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The next step of a rolling update, from observed facts alone. Pure.
+"""Whether a rolling update may begin, its order, and its next step, from observed facts alone. Pure.
 
 Under OnDelete a pod gets a new template only after its deletion. Which pods are old is read from their revision, so a run that was killed
 is continued by observing.
@@ -9,21 +9,25 @@ is continued by observing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_number
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Evaluation, NodeEvaluation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutPicture
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.order import (
-    count_allowed_unavailable,
-    split_batches,
-)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import explain_exclusion
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Evaluation, NodeEvaluation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
 
 # Key of the time since which no pod could be replaced, beside those of nodes.
 NO_NODE = ""
+# Label of a Node whose csi-proxy serves.
+_SERVING = "kubewin.io/csi-proxy"
+# Volumes in use that a refusal names for a Node.
+_SHOWN = 3
+_SIZE = re.compile(r"[1-9][0-9]*%?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,3 +195,88 @@ def _find_failure(
 def find_trouble(verdict: NodeEvaluation | None) -> str:
     """What a new pod does not repair, empty if there is nothing."""
     return "" if verdict is None else "; ".join(lack.message for lack in verdict.lacks if lack.verdict == "red")
+
+
+def split_batches(nodes: Sequence[str], sizes: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Nodes in batches of the given sizes, numbers or percentages of them all; the last size repeats.
+
+    Whatever the sizes are, the first node is a batch of its own: the canary.
+    """
+    found: list[tuple[str, ...]] = []
+    start, number = 0, 0
+    while start < len(nodes):
+        size = count_share(sizes[min(number, len(sizes) - 1)], len(nodes)) if sizes else len(nodes)
+        found.append(tuple(nodes[start : start + size]))
+        start, number = start + size, number + 1
+    if found and len(found[0]) > 1:
+        found[0:1] = [found[0][:1], found[0][1:]]
+    return tuple(found)
+
+
+def find_wrong_sizes(sizes: Sequence[str]) -> tuple[str, ...]:
+    """The sizes that are neither a number above 0 nor a percentage."""
+    return tuple(size for size in sizes if not _SIZE.fullmatch(size))
+
+
+def count_share(size: str, of: int) -> int:
+    """A number, or a percentage of a number rounded down as Ansible's serial does; at least one."""
+    return max(1, int(size[:-1]) * of // 100 if size.endswith("%") else int(size))
+
+
+def count_allowed_unavailable(max_unavailable: int | str, of: int) -> int:
+    """How many nodes may be without a Ready plugin: a percentage rounded up, as the DaemonSet controller does."""
+    text = str(max_unavailable).strip()
+    number = read_number(text.removesuffix("%")) or 0
+    return max(1, -(-number * of // 100) if text.endswith("%") else number)
+
+
+def list_refusals(
+    picture: RolloutPicture,
+    evaluation: Evaluation,
+    state: RollState,
+    kept: Mapping[str, str],
+    uses: Callable[[], Iterable[tuple[str, str]]],
+) -> tuple[str, ...]:
+    """What keeps the update from beginning, node by node. picture: with the DaemonSet as it would be.
+
+    kept: Nodes whose plugin must not change its mode, with the reason. uses: Nodes with volumes of the driver in use, each with what shows
+    it; read only when it matters.
+    """
+    verdicts = {node.node: node for node in evaluation.nodes}
+    found = []
+    for name in state.old:
+        if name in kept:
+            found.append(f"{name}: {kept[name]}. Move these workloads first (kubectl drain {name}), then run again")
+        if trouble := find_trouble(verdicts.get(name)):
+            found.append(
+                f"{name}: {trouble}, expected a node where a new plugin can start. Repair it first, or exclude it "
+                "with --limit"
+            )
+    if state.down and not state.order:
+        found.append(f"{', '.join(state.down)}: not Ready, expected a Ready node for the canary. Repair one first")
+    losing = _find_unselected(picture)
+    in_use = group_values(uses()) if any(_SERVING not in why for _name, why in losing) else {}
+    for name, why in losing:
+        if _SERVING in why:
+            found.append(
+                f"{name}: its plugin would be removed immediately, because csi-proxy does not serve there ({why}). "
+                "Run enable_csi.yml with that host in the inventory and without --limit; it first installs "
+                "csi-proxy and checks its pipes"
+            )
+        elif name in in_use:
+            signs = ", ".join(in_use[name][:_SHOWN])
+            found.append(
+                f"{name}: its plugin would be removed immediately ({why}) although volumes are in use there: "
+                f"{signs}. Move these workloads first, or extend the DaemonSet to it"
+            )
+    return tuple(found)
+
+
+def _find_unselected(picture: RolloutPicture) -> list[tuple[str, str]]:
+    """Nodes that have a pod and that the DaemonSet no longer selects: its controller removes the pod under every strategy."""
+    if picture.daemon_set is None:
+        return []
+    nodes = {node.name: node for node in picture.nodes}
+    names = sorted({pod.node for pod in picture.pods if not pod.deleting and pod.node in nodes})
+    reasons = [(name, explain_exclusion(picture.daemon_set, nodes[name])) for name in names]
+    return [(name, why) for name, why in reasons if why is not None]

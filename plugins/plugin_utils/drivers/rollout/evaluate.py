@@ -13,7 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any, Literal
 
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_field_lines, join_lines
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.explain import (
     explain_missing_pod,
     explain_pod,
@@ -25,13 +28,74 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts 
     RolloutPicture,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import explain_exclusion
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import (
-    Evaluation,
-    NodeEvaluation,
-    UnmetCondition,
-)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
+
+Verdict = Literal["green", "unproven", "waiting", "red"]
+
+# From best to worst; the gate is as good as its worst node. Red outranks waiting: it does not resolve by itself.
+_ORDER: tuple[Verdict, ...] = ("green", "unproven", "waiting", "red")
+
+
+@dataclass(frozen=True, slots=True)
+class UnmetCondition:
+    """One thing a node lacks. verdict: what it makes of the node at best."""
+
+    id: str
+    verdict: Verdict
+    message: str
+    remedy: str
+
+    def __post_init__(self) -> None:
+        join_field_lines(self, "message", "remedy")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEvaluation:
+    """One node's evaluation. notes: remarks that do not block."""
+
+    node: str
+    pod: str
+    lacks: tuple[UnmetCondition, ...]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "notes", tuple(join_lines(note) for note in self.notes))
+
+    @property
+    def verdict(self) -> Verdict:
+        """As bad as the worst of what it lacks."""
+        return max((lack.verdict for lack in self.lacks), key=_ORDER.index, default="green")
+
+    @property
+    def fingerprint(self) -> str:
+        """The identity of this evaluation: its verdict and what it lacks, without changing numbers."""
+        return f"{self.verdict}:{','.join(sorted(lack.id for lack in self.lacks))}:{self.pod}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a module's result."""
+        return {**serialize(self), "verdict": self.verdict, "fingerprint": self.fingerprint}
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The gate's evaluation: expected nodes, the others with the reason, and what is wrong with the whole."""
+
+    nodes: tuple[NodeEvaluation, ...]
+    others: tuple[tuple[str, str], ...]
+    trouble: tuple[UnmetCondition, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """As bad as the worst node, or as what is wrong with the whole."""
+        worst: list[Verdict] = [node.verdict for node in self.nodes] + [lack.verdict for lack in self.trouble]
+        return max(worst, key=_ORDER.index, default="green")
+
+    @property
+    def settled(self) -> bool:
+        """Whether waiting longer would change nothing, or something is wrong that waiting does not resolve."""
+        return self.verdict != "waiting"
+
 
 # Label of a Node whose csi-proxy serves. A node that lacks only it is to have a plugin pod.
 _SERVING = "kubewin.io/csi-proxy"
@@ -165,14 +229,11 @@ def _check_host(
         when = "at an unknown time" if age is None else f"{int(age.total_seconds())} s ago"
         message = f"{kind}: the host was read {when}, expected within {rules.host_facts_max_age:.0f} s"
         yield UnmetCondition("CSI-G41", "unproven", message, "read it again with csi_proxy_info")
-    if host.serving is None and not host.missing_pipes:
+    if host.serving is None:
         message = f"{kind}: the host could not be read" + (f": {host.reason}" if host.reason else "")
         yield UnmetCondition("CSI-G40", "unproven", message, "read it with csi_proxy_info")
         return
-    absent = list(dict.fromkeys(host.missing_pipes))
-    if host.pipes is not None:
-        absent = [pipe for pipe in mounted if pipe not in host.pipes]
-    absent = [pipe for pipe in absent if pipe in mounted] or ([] if host.serving else absent)
+    absent = [pipe for pipe in mounted if host.pipes is not None and pipe not in host.pipes]
     if absent:
         state = f" (service {host.state})" if host.state else ""
         message = f"host {node.name} does not serve pipe {', '.join(absent)}{state}"

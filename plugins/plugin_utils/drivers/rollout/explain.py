@@ -98,8 +98,6 @@ def _find_missing_pipes(
     host = picture.hosts.get(pod.node)
     if host is not None and host.pipes is not None:
         found += [pipe for pipe in mounted if pipe not in host.pipes]
-    elif host is not None:
-        found += [pipe for pipe in host.missing_pipes if pipe in mounted]
     return list(dict.fromkeys(found))
 
 

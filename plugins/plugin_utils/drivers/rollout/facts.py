@@ -151,7 +151,7 @@ def _drop_nulls(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class RolloutHost:
-    """What csi_proxy_info read on a node's host. pipes: None if only the missing ones were reported."""
+    """What csi_proxy_info read on a node's host. pipes: None if they were not reported."""
 
     node: str
     observed_at: datetime | None
@@ -159,7 +159,6 @@ class RolloutHost:
     release: str
     state: str
     reason: str
-    missing_pipes: tuple[str, ...]
     pipes: tuple[str, ...] | None
     boot_time: datetime | None
 
@@ -174,7 +173,6 @@ class RolloutHost:
             release=str(given.get("release") or ""),
             state=str(given.get("state") or ""),
             reason=str(given.get("reason") or ""),
-            missing_pipes=tuple(given.get("missing_pipes") or ()),
             pipes=None if pipes is None else tuple(pipes),
             boot_time=parse_time(given.get("boot_time")),
         )

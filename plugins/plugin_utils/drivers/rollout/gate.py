@@ -12,9 +12,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import (
+    Evaluation,
+    GateRules,
+    evaluate,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutPicture
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Evaluation
 
 # Changes come in groups: a pod becomes Ready, its CSINode entry follows. One report for what happens within this time.
 COALESCE = 2.0

@@ -21,7 +21,11 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide
     decide,
     find_state,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import (
+    Evaluation,
+    GateRules,
+    evaluate,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import (
     read_revision_hash,
     read_template,
@@ -31,7 +35,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.gate i
     WatchedRollout,
     watch_rollout,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import Evaluation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
 
 # On a DaemonSet: the template that failed on a canary, with that Node. Runs without that Node do not try it again.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import model
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import identify_controller, list_images
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import identify_controller, list_images
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import ANYWHERE, Placement
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.resources import Amounts, read_amounts
 

@@ -310,8 +310,8 @@ _ON_WINDOWS = _table(
 )
 _CONTAINER = _table(
     {
-        f"{_POD_SPEC} ../drivers/controllers.py": "image",
-        "../drivers/controllers.py": "name",
+        f"{_POD_SPEC} ../drivers/installed.py": "image",
+        "../drivers/installed.py": "name",
         f"{_SCHEDULING} {_OF_RESOURCES}": "restartPolicy",
     },
     {

@@ -14,7 +14,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_number
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines, share_text
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import list_images
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import list_images
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import DaemonSetFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import is_of_run

@@ -30,7 +30,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_pro
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import record
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data import listing, manifest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.decide import WaitingNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout import order, roll, scheduling
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout import decide, roll, scheduling
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import faults, kinds, streams
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ApiCall, ClusterError, describe_failure
@@ -188,7 +188,7 @@ READERS: dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]]] = {
     "a quantity": (quantity, ()),
     "a release": (versions.parse, (ValueError,)),
     "a release of csi-proxy": (csi_proxy.parse_version, ()),
-    "a number of nodes": (lambda text: order.count_allowed_unavailable(f"{text}%", 3), ()),
+    "a number of nodes": (lambda text: decide.count_allowed_unavailable(f"{text}%", 3), ()),
     "a node selector": (
         lambda text: scheduling.matches_expression({"key": "a", "operator": "Gt", "values": [text]}, {"a": text}), (),
     ),

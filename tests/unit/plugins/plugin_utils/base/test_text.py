@@ -18,7 +18,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import (
     mask_controls,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data import listing
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.verdict import NodeEvaluation, UnmetCondition
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import NodeEvaluation, UnmetCondition
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError

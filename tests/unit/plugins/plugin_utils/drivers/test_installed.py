@@ -9,8 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.controllers import choose_driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import find_controllers
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import choose_driver, find_controllers
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 
 OPTION = "kubewin_drivers"

@@ -10,12 +10,12 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.mode_change import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverSnapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import (
     ModeChange,
     check_mode_change,
     find_mode_change,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverSnapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
 from unit.plugins.plugin_utils.drivers.worlds import snapshot
 

@@ -63,9 +63,7 @@ def without_vsphere() -> tuple[World, list[Object]]:
         del one["metadata"]["labels"]["kubewin.io/csi-proxy"]
         world.remove("Pod", f"{VSPHERE.daemonset}-{name}", VSPHERE.namespace)
         unregister(world, VSPHERE, name)
-        world.host(name).update(
-            serving=False, state="", release="", pipes=[], missing_pipes=list(VSPHERE.modes[0].pipes)
-        )
+        world.host(name).update(serving=False, state="", release="", pipes=[])
     return world, wanted
 
 

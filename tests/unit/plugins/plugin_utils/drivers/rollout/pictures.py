@@ -72,7 +72,6 @@ def host(node_name: str, **changes: Any) -> RolloutHost:
         release="1.3.0",
         state="RUNNING",
         reason="",
-        missing_pipes=(),
         pipes=PIPES,
         boot_time=ago(86400),
     )

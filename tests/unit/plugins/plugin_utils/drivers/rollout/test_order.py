@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.order import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import (
     count_allowed_unavailable,
     count_share,
     find_wrong_sizes,

@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import RollOptions, find_state
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import (
+    RollOptions,
+    find_state,
+    list_refusals,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules, evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutPicture
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.refuse import list_refusals
 from unit.plugins.plugin_utils.drivers.rollout.pictures import daemon_set, host, node, picture
 
 CHANGED = daemon_set(revision="2")
