@@ -3,14 +3,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The loop that watches a rollout, and the gate: wait until the driver works on every node.
 
-The objects come in as a WatchedRollout, and time as a clock; nothing here talks to a cluster.
+The objects come in as a view, and time as a clock.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Protocol
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import (
     Evaluation,
@@ -18,6 +17,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evalua
     evaluate,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutPicture
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import RolloutView
 
 # Changes come in groups: a pod becomes Ready, its CSINode entry follows. One report for what happens within this time.
 COALESCE = 2.0
@@ -27,32 +27,7 @@ REPORT_INTERVAL = 30.0
 _EVALUATION_INTERVAL = 1.0
 
 
-class WatchedRollout(Protocol):
-    """The objects of one rollout."""
-
-    def load(self) -> None:
-        """Read everything once."""
-
-    def watch(self) -> None:
-        """Keep watching in the background."""
-
-    def stop(self) -> None:
-        """End the watches."""
-
-    def wait(self, seconds: float) -> None:
-        """Take in changes, at the latest after that time."""
-
-    def read_providers(self) -> None:
-        """Read the other node plugins of the driver again."""
-
-    def explain(self) -> None:
-        """Read what explains trouble."""
-
-    def picture(self) -> RolloutPicture:
-        """The current state."""
-
-
-def watch_rollout(view: WatchedRollout) -> Iterator[RolloutPicture]:
+def watch_rollout(view: RolloutView) -> Iterator[RolloutPicture]:
     """Yield the state at once, then after each change, at the latest after a second."""
     view.load()
     yield view.picture()
@@ -65,14 +40,9 @@ def watch_rollout(view: WatchedRollout) -> Iterator[RolloutPicture]:
         view.stop()
 
 
-def is_settled(evaluation: Evaluation) -> bool:
-    """Whether waiting longer would change nothing, or something is wrong that waiting does not resolve."""
-    return evaluation.settled
-
-
 def wait_for_gate(
-    view: WatchedRollout, rules: GateRules, timeout: float, report: Callable[[Evaluation], None], *,
-    is_over: Callable[[Evaluation], bool] = is_settled, clock: Callable[[], float] = time.monotonic,
+    view: RolloutView, rules: GateRules, timeout: float, report: Callable[[Evaluation], None], *,
+    is_over: Callable[[Evaluation], bool] = lambda evaluation: evaluation.settled, clock: Callable[[], float] = time.monotonic,
 ) -> Evaluation:  # fmt: skip
     """Watch until the evaluation is settled, or for that many seconds; 0 observes once.
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutPicture
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.gate import (
@@ -10,6 +12,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.gate i
     REPORT_INTERVAL,
     wait_for_gate,
 )
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import RolloutView
 from unit.plugins.plugin_utils.drivers.rollout.pictures import host, picture, pod, win2
 
 RULES = GateRules()
@@ -19,7 +22,7 @@ CLOSER = win2(pods=pod("win-2", ready=False, ready_since=None))
 RED = win2(hosts=host("win-2", serving=False, pipes=()))
 
 
-class View:
+class View(RolloutView):
     """Pictures that come at given seconds; time passes only while the caller waits."""
 
     def __init__(self, *coming: tuple[float, RolloutPicture]) -> None:
@@ -50,7 +53,7 @@ class View:
     def explain(self) -> None:
         self.explained += 1
 
-    def picture(self) -> RolloutPicture:
+    def picture(self, planned: dict[str, Any] | None = None) -> RolloutPicture:
         return [shown for at, shown in self.coming if at <= self.now][-1]
 
     def clock(self) -> float:

@@ -9,7 +9,6 @@ of that moment, becomes Ready and registers, each a moment later; on some nodes 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -18,6 +17,7 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import RollOptions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutPicture, read_template
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import RolloutView
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.roll import (
     RollResult,
     choose_former,
@@ -52,7 +52,7 @@ class Running:
     ends: float | None = None
 
 
-class Fleet:
+class Fleet(RolloutView):
     """Nodes, their plugin pods, and a clock that moves only while a run waits."""
 
     def __init__(self, count: int, *, broken: dict[str, str] | None = None) -> None:
@@ -96,21 +96,20 @@ class Fleet:
     def find_kept(self) -> dict[str, str]:
         return self.kept
 
-    def delete(self, pods: Sequence[PodFacts]) -> Sequence[PodFacts]:
-        for one in pods:
-            self._count()
-            self.replaced.append(one.node)
-            self.pods[one.node].ends = self.now + GOES
-            self.unseen[one.node] = self.now + LATE
-            self.away = max(self.away, sum(not self.ready(name) for name in self.names))
-        return pods
+    def delete(self, deleted: PodFacts) -> bool:
+        self._count()
+        self.replaced.append(deleted.node)
+        self.pods[deleted.node].ends = self.now + GOES
+        self.unseen[deleted.node] = self.now + LATE
+        self.away = max(self.away, sum(not self.ready(name) for name in self.names))
+        return True
 
     def ready(self, name: str) -> bool:
         there = self.pods[name]
         late = self.now - there.since >= COMES
         return there.ends is None and late and self.broken.get(name) != there.template
 
-    def picture(self) -> RolloutPicture:
+    def picture(self, planned: dict[str, Any] | None = None) -> RolloutPicture:
         return picture(
             now=NOW + timedelta(seconds=self.now),
             controller_now=NOW,
@@ -156,7 +155,7 @@ class Fleet:
 
 
 def roll(fleet: Fleet, options: RollOptions) -> RollResult:
-    return roll_pods(fleet, fleet, options, GateRules(), fleet.lines.append, fleet.clock)
+    return roll_pods(fleet, options, GateRules(), fleet.find_kept, fleet.delete, fleet.lines.append, fleet.clock)
 
 
 def test_canary_first_then_batches_and_never_more_than_max_unavailable() -> None:
@@ -170,9 +169,9 @@ def test_canary_first_then_batches_and_never_more_than_max_unavailable() -> None
 
 def test_no_node_follows_before_the_canary_works() -> None:
     class Watching(Fleet):
-        def delete(self, pods: Sequence[PodFacts]) -> Sequence[PodFacts]:
+        def delete(self, deleted: PodFacts) -> bool:
             assert not self.replaced or (self.ready("win-001") and self.pods["win-001"].template == "2")
-            return super().delete(pods)
+            return super().delete(deleted)
 
     fleet = Watching(3)
     assert roll(fleet, RollOptions(max_unavailable=3)).step.kind == "finish"
@@ -251,9 +250,9 @@ def test_a_pod_that_changed_since_it_was_read_is_read_again() -> None:
     class Changing(Fleet):
         refusals = 2
 
-        def delete(self, pods: Sequence[PodFacts]) -> Sequence[PodFacts]:
+        def delete(self, deleted: PodFacts) -> bool:
             self.refusals -= 1
-            return () if self.refusals >= 0 else super().delete(pods)
+            return self.refusals < 0 and super().delete(deleted)
 
     fleet = Changing(2)
     assert roll(fleet, RollOptions()).step.kind == "finish"
