@@ -20,9 +20,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results i
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.apply import DeployRequest, deploy, plan
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.apply import RollResult
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import RollOptions, find_wrong_sizes
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutHost
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.roll import RollResult
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Outcome
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client

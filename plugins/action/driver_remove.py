@@ -14,9 +14,11 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.operator_hold import hold_operator, may_exist
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import pipes
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import choose_driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import explain_refusal
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import (
+    explain_csi_proxy_refusal,
+    explain_refusal,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import (
     list_applied_objects,
     read_csi_proxy_users,
@@ -76,7 +78,7 @@ class ActionModule(ClusterAction):
         refused = [explain_refusal(driver, uses) for driver, uses in used if uses]
         if options["csi_proxy"]:
             going = {driver.name for driver in drivers}
-            refused.append(pipes.explain_refusal(*read_csi_proxy_users(client, DRIVERS.values(), going)))
+            refused.append(explain_csi_proxy_refusal(*read_csi_proxy_users(client, DRIVERS.values(), going)))
         if any(refused):
             raise TaskError("\n".join(filter(None, refused)), "in_use")
         self.result.update(objects=[], namespaces=[])

@@ -11,6 +11,13 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import read_uses
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.apply import (
+    FailedTemplate,
+    Notify,
+    Roller,
+    RollResult,
+    hold_lease,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import (
     RollOptions,
     RollState,
@@ -21,13 +28,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules, evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutHost, hash_template
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import RolloutTarget, RolloutView
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.roll import (
-    FailedTemplate,
-    Notify,
-    Roller,
-    RollResult,
-    hold_lease,
-)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import list_needs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier, Outcome

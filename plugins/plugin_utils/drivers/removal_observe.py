@@ -11,8 +11,13 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import Awaited, Waits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import pipes
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import VolumeUse, find_uses, make_selector
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import (
+    VolumeUse,
+    find_uses,
+    is_served_without_pipes,
+    list_pipe_users,
+    make_selector,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import GoneError, UnreachableError
@@ -50,12 +55,12 @@ def _list_volumes(client: Client) -> Iterator[tuple[dict[str, Any], ...]]:
 def read_csi_proxy_users(
     client: Client, drivers: Iterable[Driver], going: Collection[str]
 ) -> tuple[tuple[str, ...], tuple[tuple[Driver, tuple[VolumeUse, ...]], ...]]:
-    """What mounts pipes of csi-proxy, and volumes in use that were mounted through it. going: as of pipes.list_pipe_users."""
+    """What mounts pipes of csi-proxy, and volumes in use that were mounted through it. going: as of list_pipe_users."""
     daemon_sets, pods = client.list(kinds.DAEMON_SET).items, client.list(kinds.POD).items
     nodes, volumes = client.list_windows_nodes(), tuple(_list_volumes(client))
-    proxied = [driver for driver in drivers if not pipes.is_served_without_pipes(driver, daemon_sets)]
+    proxied = [driver for driver in drivers if not is_served_without_pipes(driver, daemon_sets)]
     uses = [(driver, find_uses(driver, nodes, pods, *volumes)) for driver in proxied]
-    return pipes.list_pipe_users(daemon_sets, pods, going), tuple((driver, signs) for driver, signs in uses if signs)
+    return list_pipe_users(daemon_sets, pods, going), tuple((driver, signs) for driver, signs in uses if signs)
 
 
 def wait_until_gone(client: Client, daemon_set: dict[str, Any], deadline: float, notify: Callable[[str], None]) -> bool:

@@ -29,8 +29,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import rea
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import name_record
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import Provider, describe_owner
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.pipes import list_pipes
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import VolumeUse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import VolumeUse, list_pipes
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import HANDOVER, MANAGED_BY, MANAGER, PART_OF
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ansible_collections.kubewin.csi.plugins.action.driver_apply import explain_failed_roll, list_warnings
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.apply import FailedTemplate, RollResult
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import (
     RollOptions,
     RollStep,
     find_state,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules, evaluate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.roll import FailedTemplate, RollResult
 
 from ..plugin_utils.drivers.rollout.pictures import host, node, picture, pod, registration
 

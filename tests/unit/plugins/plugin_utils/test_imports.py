@@ -47,6 +47,7 @@ PERFORMS = {
     "apply",
     "baselines",
     "cleanup",
+    "gate",
     "installed",
     "journal_store",
     "lease",

@@ -30,7 +30,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_pro
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import record
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data import listing, manifest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.decide import WaitingNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout import decide, roll, scheduling
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout import apply, decide, scheduling
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import faults, kinds, streams
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ApiCall, ClusterError, describe_failure
@@ -78,7 +78,7 @@ HOSTILE = {
 
 
 def of_daemon_set(text: str) -> dict[str, Any]:
-    names = (roll.FAILED, "kubewin.io/handover-node")
+    names = (apply.FAILED, "kubewin.io/handover-node")
     metadata = {"name": "vsphere", "namespace": "csi", "annotations": dict.fromkeys(names, text)}
     return {"metadata": metadata, "spec": {"template": {"spec": {}}, "selector": {}}}
 
@@ -172,7 +172,7 @@ READERS: dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]]] = {
     "a CSINode": (of_csi_node, ()),
     "a pod and its template": (of_pod, ()),
     "a Lease": (of_lease, ()),
-    "a failed template": (lambda text: roll.FailedTemplate.from_object(of_daemon_set(text)), ()),
+    "a failed template": (lambda text: apply.FailedTemplate.from_object(of_daemon_set(text)), ()),
     "a handover's annotation": (lambda text: WaitingNode.from_object(of_daemon_set(text)), (ClusterError,)),
     "a journal": (journal.from_json, (stored.FormatError,)),
     "a record of a conversion": (record.from_json, (stored.FormatError,)),

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.pipes import (
-    explain_refusal,
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import (
+    VolumeUse,
+    explain_csi_proxy_refusal,
     is_served_without_pipes,
     list_pipe_users,
     list_pipes,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import VolumeUse
 
 SMB, GCE, VSPHERE = DRIVERS["smb"], DRIVERS["gce_pd"], DRIVERS["vsphere"]
 PIPE = r"\\.\pipe\csi-proxy-smb-v1"
@@ -146,12 +146,12 @@ def test_the_host_process_plugin_of_openshifts_operator_uses_csi_proxy_without_m
 
 
 def test_the_refusal_names_everything_up_to_a_length_and_the_remedy() -> None:
-    assert explain_refusal((), ()) == ""
+    assert explain_csi_proxy_refusal((), ()) == ""
     users = tuple(f"DaemonSet d/plugin-{number} mounts csi-proxy-smb-v1" for number in range(30))
-    message = explain_refusal(users, [(SMB, [VolumeUse("win-1", "pod shop/db-0 (claim data)")])])
+    message = explain_csi_proxy_refusal(users, [(SMB, [VolumeUse("win-1", "pod shop/db-0 (claim data)")])])
     assert "plugin-19" in message
     assert "plugin-20" not in message
     assert "and 11 more" in message
     assert "host_process" in message
-    one = explain_refusal((), [(SMB, [VolumeUse("win-1", "pod shop/db-0 (claim data)")])])
+    one = explain_csi_proxy_refusal((), [(SMB, [VolumeUse("win-1", "pod shop/db-0 (claim data)")])])
     assert f"win-1: {SMB.title} ({SMB.name}): pod shop/db-0 (claim data), mounted through csi-proxy" in one

@@ -14,15 +14,15 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import RollOptions
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutPicture, read_template
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import RolloutView
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.roll import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.apply import (
     RollResult,
     choose_former,
     roll_pods,
 )
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import RollOptions
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutPicture, read_template
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import RolloutView
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
 from unit.plugins.plugin_utils.drivers.rollout.pictures import (
     NOW,
