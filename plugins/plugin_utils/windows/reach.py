@@ -15,14 +15,6 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Unreached:
-    """The cause, and the remedy."""
-
-    cause: str
-    remedy: str
-
-
-@dataclass(frozen=True, slots=True)
 class Way:
     """How a connection was tried. ``endpoint``: URL or ``host:port``, as text. ``scheme`` is empty for ssh.
 
@@ -48,49 +40,40 @@ PSRP = {
 }
 
 
-def explain(text: str, way: Way) -> Unreached | None:
-    """The cause in ``text``, None if it is unknown."""
+def explain(text: str, way: Way) -> tuple[str, str] | None:
+    """The cause in ``text`` and its remedy, None if it is unknown."""
     return _explain_connection(text, way) if not way.scheme else _explain_tls_and_proxies(text, way)
 
 
-def _explain_tls_and_proxies(text: str, way: Way) -> Unreached | None:
+def _explain_tls_and_proxies(text: str, way: Way) -> tuple[str, str] | None:
     where, names = way.endpoint, way.variables
     if re.search(r"ProxyError|[Cc]annot connect to proxy|Unable to connect to proxy|Tunnel connection failed", text):
         answer = re.search(r"Tunnel connection failed: (\d{3}[^'\")]*)", text)
         detail = f" (it answered {answer[1].strip()})" if answer else ""
-        return Unreached(
+        return (
             f"The HTTP proxy on the way to {where} does not connect{detail}.",
             f"Correct {names['proxy']}, or add the host to no_proxy.",
         )
     if "CERTIFICATE_VERIFY_FAILED" in text or re.search(r"doesn't match either of|doesn't match '", text):
         if re.search(r"[Hh]ostname mismatch|IP address mismatch|doesn't match", text):
-            return Unreached(
+            return (
                 f"The certificate of {where} is for another name.",
                 "Set ansible_host to a name or address of the certificate, or give the listener a certificate for this one.",
             )
         reason = re.search(r"certificate verify failed: ([^()\"']+)", text)
         why = f": {reason[1].strip()}" if reason else ""
-        return Unreached(
+        return (
             f"The certificate of {where} is not trusted by the controller{why}.",
             f"Set {names['ca']} to a file with the CA that signed it (trusting any certificate: {names['ignore']}=ignore, for a test).",
         )
     if re.search(r"WRONG_VERSION_NUMBER|wrong version number|record layer failure|UNKNOWN_PROTOCOL|HTTP_REQUEST", text):
-        return Unreached(
+        return (
             f"{where} answers without TLS, so it is an HTTP listener.",
             f"Set {names['scheme']} to http, or ansible_port to the HTTPS listener's (5986 by default).",
         )
-    if "TLSV13_ALERT_CERTIFICATE_REQUIRED" in text or "certificate required" in text:
-        return Unreached(
-            f"{where} demands a client certificate.", "Use certificate authentication, with a key of this account."
-        )
-    if re.search(r"SSLError|SSLEOFError|_ssl\.c", text):
-        return Unreached(
-            f"The TLS handshake with {where} failed.",
-            "Compare the TLS versions and ciphers of the host and of the controller's OpenSSL.",
-        )
     status = re.search(r"Code:? (\d{3})\b", text)
     if status and status[1] in ("404", "405"):
-        return Unreached(
+        return (
             f"{where} answers with HTTP status {status[1]}, so it is not a WinRM listener.",
             "Correct ansible_port (5985 for HTTP, 5986 for HTTPS by default) and the path.",
         )
@@ -100,31 +83,31 @@ def _explain_tls_and_proxies(text: str, way: Way) -> Unreached | None:
         and way.scheme == "http"
         and re.search(r"RemoteDisconnected|Connection aborted|Connection reset|BadStatusLine", text)
     ):
-        return Unreached(
+        return (
             f"{where} ends the connection without an answer to plain HTTP, as an HTTPS listener does.",
             f"If it is one, set {names['scheme']} to https; otherwise check that the WinRM service runs on the host.",
         )
     return cause
 
 
-def _explain_connection(text: str, way: Way) -> Unreached | None:
+def _explain_connection(text: str, way: Way) -> tuple[str, str] | None:
     where = way.endpoint
     service = "the WinRM service and its listener" if way.scheme else "the service sshd"
     if "Host key verification failed" in text or "REMOTE HOST IDENTIFICATION HAS CHANGED" in text:
         changed = "has changed" if "HAS CHANGED" in text else "is not known to the controller"
-        return Unreached(
+        return (
             f"The ssh host key of {where} {changed}.",
             "Compare its fingerprint with the host's own (ssh-keygen -lf C:\\ProgramData\\ssh\\ssh_host_ed25519_key.pub), then correct known_hosts.",
         )
     if re.search(r"stdio forwarding failed|administratively prohibited|UNKNOWN port 65535", text):
-        return Unreached(
+        return (
             f"The jump host on the way to {where} does not connect to it.",
             "Check that ssh reaches the jump host, that the jump host permits forwarding, and that it reaches the node.",
         )
     if "banner line contains invalid characters" in text or "Bad remote protocol version" in text:
-        return Unreached(f"The service on {where} is not an SSH server.", "Correct ansible_port (22 by default).")
+        return (f"The service on {where} is not an SSH server.", "Correct ansible_port (22 by default).")
     if re.search(r"kex_exchange_identification|[Ss]ession open refused|shell request failed", text):
-        return Unreached(
+        return (
             f"The ssh server on {where} refuses another connection.",
             "Raise MaxStartups and MaxSessions in C:\\ProgramData\\ssh\\sshd_config and restart sshd, or lower Ansible's forks.",
         )
@@ -132,19 +115,14 @@ def _explain_connection(text: str, way: Way) -> Unreached | None:
         r"[Nn]ame or service not known|NameResolutionError|getaddrinfo failed|[Cc]ould not resolve|name resolution",
         text,
     ):
-        return Unreached(f"The name of {where} cannot be resolved.", "Correct ansible_host or the controller's DNS.")
+        return (f"The name of {where} cannot be resolved.", "Correct ansible_host or the controller's DNS.")
     if "Connection refused" in text:
-        return Unreached(
+        return (
             f"Nothing listens on {where} (connection refused).",
             f"Correct ansible_port, or start {service} on the host.",
         )
-    if re.search(r"No route to host|Network is unreachable", text):
-        return Unreached(
-            f"The controller has no route to {where}.",
-            "Correct ansible_host, or use a jump host or proxy that reaches it.",
-        )
     if re.search(r"[Tt]imed out|ConnectTimeout|ReadTimeout", text):
-        return Unreached(
+        return (
             f"{where} does not answer in time.",
             f"Check that the host is up and that no firewall drops packets to this port. Then check {service}.",
         )

@@ -151,7 +151,7 @@ class SshChannel:
                 raise AccessDeniedError(f"The node refused the logon over ssh: {text}", logon=True) from error
             why = reach.explain(text, reach.Way(self._format_endpoint(), "", {}))
             if why is not None:
-                raise ConnectionLostError(why.cause, why.remedy, detail=text) from error
+                raise ConnectionLostError(*why, detail=text) from error
             raise ConnectionLostError(f"The ssh connection to the node failed: {text}", self._remedy) from error
         except AnsibleError as error:
             raise build_configuration_error("ssh", str(error)) from error

@@ -236,7 +236,7 @@ class _WinrsChannel(ABC):
             return TicketError(self._describe_way().endpoint, text)
         why = reach.explain(text, self._describe_way())
         if why is not None and not (isinstance(error, ImportError)):
-            return ConnectionLostError(why.cause, why.remedy, detail=text)
+            return ConnectionLostError(*why, detail=text)
         if cannot_try:
             return build_configuration_error(self._connection.transport.rpartition(".")[2], text)
         return ConnectionLostError(f"The node cannot be reached over WinRM: {text}", NOTHING_SENT)

@@ -98,7 +98,6 @@ def test_anything_else_is_refused(answer: bytes | Exception, kind: type[ChannelE
             "kex_exchange_identification: banner line contains invalid characters",
             "The service on win-1:22 is not an SSH server.",
         ),
-        ("connect to host w port 22: No route to host", "The controller has no route to win-1:22."),
     ],
 )
 def test_each_cause_has_its_own_sentence(expected: str, sentence: str) -> None:
