@@ -151,8 +151,7 @@ class HostApplier:
 
     def acquire(self, current: model.LockOwner | None, steps: LabelledSteps) -> None:
         """Take the node lock and run the first steps on the same line. current: the lock of a run that has ended."""
-        lease = self.limits.line
-        taking = [] if self.lock.held else self.lock.acquire_steps(current, lease)
+        taking = [] if self.lock.held else self.lock.acquire_steps(current)
         if not self.lock.held and current is not None:
             # A line of the ended run may still be running: take the lock alone, let that line reach its next guard,
             # and read again before deciding anything.
@@ -165,10 +164,10 @@ class HostApplier:
         if not taking and not steps:
             return
         if not taking:
-            taking = self.lock.renew_steps(lease)
+            taking = self.lock.renew_steps()
         # From here on the lock may be ours, whatever becomes of the reply; giving it back is guarded by our name in it.
         self.lock.held = True
-        failure = self.node.chain([*taking, *steps], timeout=lease)[1]
+        failure = self.node.chain([*taking, *steps], timeout=self.limits.line)[1]
         if failure is not None and failure.label.startswith("lock"):
             self.lock.held = False
             raise ChangedError("another run took the node lock") from self._build_lock_error(failure)
@@ -486,8 +485,8 @@ class HostApplier:
 
     def _outlast_line(self) -> None:
         """The last line may still be at work: let it come to its next guard and end there, before anything is decided."""
-        limit = self.limits.line
-        self.control.raise_if_lock_lost(self.node.chain(self.lock.rename_steps(limit), timeout=limit)[1])
+        failure = self.node.chain(self.lock.rename_steps(), timeout=self.limits.line)[1]
+        self.control.raise_if_lock_lost(failure)
         self.node.clock.sleep(self.limits.takeover)
 
     def _roll_back(self, error: BaseException, snapshot: HostSnapshot) -> None:

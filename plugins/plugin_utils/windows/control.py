@@ -83,7 +83,7 @@ class Control:
     def run(self, steps: list[tuple[str, Command]], timeout: float | None = None) -> Failure | None:
         """A guarded chain; a guard that fails raises NodeError ``lock_lost``."""
         limit = timeout or self.limits.line
-        failure = self.node.chain([*self.lock.renew_steps(limit), *steps], timeout=limit)[1]
+        failure = self.node.chain([*self.lock.renew_steps(), *steps], timeout=limit)[1]
         self.raise_if_lock_lost(failure)
         return failure
 

@@ -29,16 +29,13 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Cl
 SILENCE = 45.0
 """Seconds without a renewal, by the clock of the run that waits, after which it takes the lock over. The longest step that does not
 renew is the start of a service: the service control manager waits 30 s for it."""
-LEASE_MARGIN = 120.0
-"""Seconds beyond a line's own limit, after which a lock of this machine is stale although a process has its holder's number."""
 
 Alive = Callable[[LockOwner], "bool | None"]
 
 
 def identify_run(clock: Clock) -> LockOwner:
     """Who this run is. ``machine`` is equal only where process ids mean the same: host, boot and PID namespace."""
-    seconds = clock.now()
-    return LockOwner(_make_identity(), seconds, seconds, _read_controller(), _identify_machine(), os.getpid())
+    return LockOwner(_make_identity(), clock.now(), _read_controller(), _identify_machine(), os.getpid())
 
 
 def _make_identity() -> str:
@@ -55,7 +52,7 @@ def _identify_machine() -> str:
         try:
             parts.append(os.readlink(source) if source.endswith("pid") else Path(source).read_text(encoding="ascii"))
         except OSError:
-            # Not Linux: process ids of other runs are never checked, and leases alone decide.
+            # Not Linux: process ids of other runs are never checked, and renewals alone decide.
             parts.append(uuid.uuid4().hex)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
@@ -83,28 +80,27 @@ class NodeLock:
         self._is_alive = is_alive
         self._attempts = 0
         self._renewed_at = clock.monotonic()
-        self._other = ""
+        self._other: str | None = None
         """the other run's lock as it was last read"""
         self._other_since = 0.0
         self._other_renewed = False
 
     def is_stale(self, owner: LockOwner) -> bool:
-        """Whether a lock is stale: its holder has ended, or does not renew it while this run waits."""
-        alive = self._is_alive(owner)
+        """Whether a lock is stale: its holder has ended, or does not renew it while this run waits.
+
+        A process with the holder's number may be another program's by now.
+        """
         moment = self._clock.monotonic()
         if owner.text != self._other:
-            self._other_renewed = self._other_renewed or bool(self._other)
+            self._other_renewed = self._other is not None
             self._other, self._other_since = owner.text, moment
-        if alive is None:
-            return owner.identity == model.UNREADABLE or moment - self._other_since > SILENCE
-        # The process may be another program's by now. Its machine is this one, so both times are of one clock.
-        return not alive or owner.until + LEASE_MARGIN < self._clock.now()
+        return self._is_alive(owner) is False or moment - self._other_since > SILENCE
 
     def is_alive(self, owner: LockOwner) -> bool:
         """Whether the other run is known to work: its process exists, or it renewed its lock since this run first read it."""
         return self._other_renewed or bool(self._is_alive(owner))
 
-    def acquire_steps(self, current: LockOwner | None, lease: float) -> list[tuple[str, Command]]:
+    def acquire_steps(self, current: LockOwner | None) -> list[tuple[str, Command]]:
         """Take the lock, pushing ``current`` aside if there is one. The steps' labels begin with ``lock``."""
         self._attempts += 1  # an attempt that lost the race leaves its directory behind
         own_dir = rf"{model.LOCK_PARENT}\kubewin.csi.{self.me.identity}-{self._attempts}"
@@ -119,22 +115,22 @@ class NodeLock:
             steps.append(("lock aside", self._rename(model.LOCK_DIR, away)))
         steps += [
             ("lock prepare", builtin("md", own_dir)),
-            ("lock owner", commands.write_line(self._render_owner(lease), rf"{own_dir}\owner")),
+            ("lock owner", commands.write_line(self._render_owner(), rf"{own_dir}\owner")),
             ("lock", self._rename(own_dir, model.LOCK_NAME)),
         ]
         return steps
 
-    def renew_steps(self, lease: float) -> list[tuple[str, Command]]:
+    def renew_steps(self) -> list[tuple[str, Command]]:
         self._renewed_at = self._clock.monotonic()
-        return self.guard_step("renew", commands.write_line(self._render_owner(lease), rf"{model.LOCK_DIR}\owner"))
+        return self.guard_step("renew", commands.write_line(self._render_owner(), rf"{model.LOCK_DIR}\owner"))
 
-    def rename_steps(self, lease: float) -> list[tuple[str, Command]]:
+    def rename_steps(self) -> list[tuple[str, Command]]:
         """Hold the lock under a new name from here on: a line of this very run that may still be at work on the node,
         its reply being lost, then stops at its next guarded step.
         """
         guard = self.guard("rename")
         self.me = replace(self.me, identity=_make_identity())
-        return [guard, ("rename", commands.write_line(self._render_owner(lease), rf"{model.LOCK_DIR}\owner"))]
+        return [guard, ("rename", commands.write_line(self._render_owner(), rf"{model.LOCK_DIR}\owner"))]
 
     def beat(self) -> Command:
         """Renew the lock if this run holds it: its file gets one more character. For lines that wait."""
@@ -190,10 +186,10 @@ class NodeLock:
             },
         )
 
-    def _render_owner(self, lease: float) -> str:
+    def _render_owner(self) -> str:
         me = self.me
         return (
-            f"id={me.identity} at={me.since:.0f} until={self._clock.now() + lease:.0f} "
+            f"id={me.identity} at={me.since:.0f} renewed={self._clock.now():.0f} "
             f"host={me.controller} machine={me.machine} pid={me.pid}"
         )
 

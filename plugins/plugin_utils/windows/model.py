@@ -192,8 +192,6 @@ class LockOwner:
     identity: str
     since: float
     """seconds since 1970 by the holder's clock"""
-    until: float
-    """when the holder's lease ends, if it is not renewed before"""
     controller: str
     machine: str
     pid: int

@@ -146,9 +146,6 @@ def _wait_for_lock(
     check: of a run that is not known to be alive nothing is waited for; the change itself will wait.
     """
     begun = node.clock.monotonic()
-    if snapshot.lock is not None and snapshot.lock.identity == model.UNREADABLE:
-        node.clock.sleep(limits.poll)  # its holder may just be renewing its lease
-        snapshot = read()
     while snapshot.lock is not None and snapshot.lock.identity != lock.me.identity and not lock.is_stale(snapshot.lock):
         if check and not lock.is_alive(snapshot.lock):
             break
@@ -167,7 +164,7 @@ def _release_lock(applier: HostApplier) -> None:
     try:
         applier.release()
     except NodeError:
-        applier.lock.held = False  # its lease, or the death of this process, frees it
+        applier.lock.held = False  # the next run takes it over
 
 
 def _describe_state_after(desired: Desired, read: Callable[[], HostSnapshot], before: HostSnapshot) -> dict[str, Any]:

@@ -19,7 +19,17 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.cluster_node i
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import CSI_PROXY
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 from unit.plugins.plugin_utils.kube.fakes import ApiError, ObjectStore, Response, client_of
-from unit.plugins.plugin_utils.windows.simulated import NEW, OLD, Artifact, Artifacts, Host, still_serves, wanted
+from unit.plugins.plugin_utils.windows.simulated import (
+    NEW,
+    OLD,
+    Artifact,
+    Artifacts,
+    Host,
+    HostClock,
+    RenewingClock,
+    still_serves,
+    wanted,
+)
 
 PATH = "/api/v1/nodes/win-1"
 SERVING = {SERVING_LABEL: SERVING_VALUE}
@@ -75,7 +85,7 @@ def test_a_run_without_a_change_restores_what_a_killed_run_left(store: ObjectSto
     assert following.read() == (True, False)
 
 
-def change(store: ObjectStore, host: Host, artifact: Artifact) -> dict[str, Any]:
+def change(store: ObjectStore, host: Host, artifact: Artifact, clock: HostClock | None = None) -> dict[str, Any]:
     """A run of the action that brings csi-proxy of win-1 to this release."""
     task = SimpleNamespace(args={}, check_mode=False)
     templar = SimpleNamespace(available_variables={})
@@ -85,7 +95,7 @@ def change(store: ObjectStore, host: Host, artifact: Artifact) -> dict[str, Any]
     action._display = SimpleNamespace(display=lambda line: None, vv=lambda line, host: None)
     defaults = {name: spec.get("default") for name, spec in CSI_PROXY.items()}
     given = {**defaults, "needed": True, "node": "win-1", "lock_timeout": 5, "quiesce_timeout": 5}
-    result: dict[str, Any] = action.work(host.node(), wanted(artifact, allow_downgrade=True), given)
+    result: dict[str, Any] = action.work(host.node(clock=clock), wanted(artifact, allow_downgrade=True), given)
     return result
 
 
@@ -132,7 +142,7 @@ def test_a_run_without_a_change_leaves_the_node_to_a_run_that_holds_the_hosts_lo
     def and_meanwhile(run: ClusterNode) -> None:
         confirm(run)
         with pytest.raises(NodeError) as caught:
-            change(store, host, working)
+            change(store, host, working, RenewingClock(host, 10000))
         refusals.append(str(caught.value))
         assert state(store)[:2] == (True, {})
 

@@ -20,6 +20,7 @@ from unit.plugins.plugin_utils.windows.simulated import (
     Artifacts,
     Host,
     HostClock,
+    RenewingClock,
     commands_like,
     failed,
     nothing_half_done,
@@ -167,13 +168,13 @@ def test_a_live_run_holds_the_lock(host: Host, artifacts: Artifacts) -> None:
     host.plant(
         files={
             rf"{model.LOCK_DIR}\owner": {
-                "text": "id=0123456789ab at=1700000000 until=4000000000 host=tower machine=abc pid=77 .\r\n"
+                "text": "id=0123456789ab at=1700000000 renewed=1700000000 host=tower machine=abc pid=77 .\r\n"
             }
         }
     )
     desired = wanted(artifacts.csi_proxy(NEW))
     with pytest.raises(NodeError) as caught:
-        host.run(desired, is_alive=lambda owner: True)
+        host.run(desired, is_alive=lambda owner: True, clock=RenewingClock(host, 10000))
     assert caught.value.reason == "locked"
     assert all(word in str(caught.value) for word in ("tower", "PID 77", "0123456789ab"))
     assert host.observe(desired).lock is not None
@@ -181,11 +182,13 @@ def test_a_live_run_holds_the_lock(host: Host, artifacts: Artifacts) -> None:
     assert host.observe(desired).lock is None
 
 
-def test_a_lock_whose_lease_is_over_is_pushed_aside(host: Host, artifacts: Artifacts) -> None:
-    owner = "id=0123456789ab at=1700000000 until=1700000100 host=tower machine=abc pid=77 .\r\n"
+@pytest.mark.parametrize("alive", [None, True])
+def test_a_lock_that_is_not_renewed_is_pushed_aside(host: Host, artifacts: Artifacts, alive: bool | None) -> None:
+    """Also if a process has its holder's number: it may be another program's."""
+    owner = "id=0123456789ab at=1700000000 renewed=1700000000 host=tower machine=abc pid=77 .\r\n"
     host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": owner}})
     desired = wanted(artifacts.csi_proxy(NEW))
-    host.run(desired, is_alive=lambda owner: None)
+    host.run(desired, is_alive=lambda owner: alive)
     snapshot = host.observe(desired)
     assert (snapshot.lock, snapshot.lock_leftovers) == (None, ())
 
@@ -193,9 +196,8 @@ def test_a_lock_whose_lease_is_over_is_pushed_aside(host: Host, artifacts: Artif
 def test_a_lock_of_a_run_that_was_killed_on_another_controller_is_followed_within_a_minute(
     host: Host, artifacts: Artifacts
 ) -> None:
-    """Its lease is still long, as of a run that was killed while it restarted the service."""
     host.run(wanted(artifacts.csi_proxy(OLD)))
-    owner = f"id=0123456789ab at={time.time():.0f} until={time.time() + 218:.0f} host=tower machine=abc pid=77 .\r\n"
+    owner = f"id=0123456789ab at={time.time():.0f} renewed={time.time():.0f} host=tower machine=abc pid=77 .\r\n"
     host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": owner}})
     clock = HostClock(host.agent)
     began = clock.monotonic()
@@ -209,27 +211,13 @@ def test_a_lock_of_a_run_that_was_killed_on_another_controller_is_followed_withi
     assert host.observe(desired).lock is None
 
 
-class RenewingClock(HostClock):
-    """Another run renews its lock while this one sleeps, for so many seconds."""
-
-    def __init__(self, host: Host, seconds: float) -> None:
-        super().__init__(host.agent)
-        self._host, self._left = host, seconds
-
-    def sleep(self, seconds: float) -> None:
-        super().sleep(seconds)
-        self._left -= seconds
-        if self._left > 0:
-            self._host.agent.run(rf"echo .>>{model.LOCK_DIR}\owner")
-
-
 @pytest.mark.parametrize("behind", [0, 1000])
 @pytest.mark.parametrize("renewing", [100, 10000])
 def test_a_lock_that_is_renewed_is_not_taken_over(host: Host, artifacts: Artifacts, renewing: int, behind: int) -> None:
     """Also where the clock of its controller is behind."""
     host.run(wanted(artifacts.csi_proxy(OLD)))
     began_there = time.time() - behind
-    owner = f"id=0123456789ab at={began_there:.0f} until={began_there + 218:.0f} host=tower machine=abc pid=77 .\r\n"
+    owner = f"id=0123456789ab at={began_there:.0f} renewed={began_there:.0f} host=tower machine=abc pid=77 .\r\n"
     host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": owner}})
     clock = RenewingClock(host, renewing)
     began = clock.monotonic()
@@ -377,7 +365,7 @@ def test_absent_removes_the_directory_that_was_installed_whatever_the_task_names
     assert not [path for path in files if path.startswith(r"c:\elsewhere")]
 
 
-@pytest.mark.parametrize("owner", ["", "garbage\r\n", "id=../x at=1 until=2 .\r\n"])
+@pytest.mark.parametrize("owner", ["", "garbage\r\n", "id=../x at=1 .\r\n"])
 def test_a_lock_without_a_readable_holder_blocks_no_run(host: Host, artifacts: Artifacts, owner: str) -> None:
     host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": owner}})
     desired = wanted(artifacts.csi_proxy(NEW))
@@ -389,7 +377,7 @@ def test_a_lock_without_a_readable_holder_blocks_no_run(host: Host, artifacts: A
 def test_a_converged_node_is_converged_while_another_run_holds_the_lock(host: Host, artifacts: Artifacts) -> None:
     desired = wanted(artifacts.csi_proxy(NEW))
     host.run(desired)
-    owner = "id=0123456789ab at=1700000000 until=4000000000 host=tower machine=abc pid=77 .\r\n"
+    owner = "id=0123456789ab at=1700000000 renewed=1700000000 host=tower machine=abc pid=77 .\r\n"
     host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": owner}})
     assert not host.run(desired, is_alive=lambda found: True).changed
     assert host.observe(desired).lock is not None
@@ -397,12 +385,12 @@ def test_a_converged_node_is_converged_while_another_run_holds_the_lock(host: Ho
 
 def test_a_fresh_lock_is_not_pushed_aside_in_place_of_a_stale_one(host: Host) -> None:
     """Between reading a stale lock and its removal another run may have taken over."""
-    fresh = "id=ffffffffffff at=1700000000 until=4000000000 host=tower machine=abc pid=78 .\r\n"
+    fresh = "id=ffffffffffff at=1700000000 renewed=1700000000 host=tower machine=abc pid=78 .\r\n"
     host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": fresh}})
     node = host.node()
-    stale = model.LockOwner("0123456789ab", 0.0, 0.0, "tower", "abc", 77)
-    lock = NodeLock(model.LockOwner("aaaaaaaaaaaa", 0.0, 0.0, "here", "def", 79), node.clock)
-    failure = node.chain(lock.acquire_steps(stale, 60.0))[1]
+    stale = model.LockOwner("0123456789ab", 0.0, "tower", "abc", 77)
+    lock = NodeLock(model.LockOwner("aaaaaaaaaaaa", 0.0, "here", "def", 79), node.clock)
+    failure = node.chain(lock.acquire_steps(stale))[1]
     assert failure is not None
     assert failure.label == "lock still"
     assert b"ffffffffffff" in host.agent.run(rf"type {model.LOCK_DIR}\owner").stdout
@@ -411,7 +399,7 @@ def test_a_fresh_lock_is_not_pushed_aside_in_place_of_a_stale_one(host: Host) ->
 def test_a_run_whose_lock_was_taken_stops_before_its_next_step(host: Host, artifacts: Artifacts) -> None:
     old = wanted(artifacts.csi_proxy(OLD))
     host.run(old)
-    other = "id=ffffffffffff at=1700000000 until=4000000000 host=tower machine=abc pid=78 .\r\n"
+    other = "id=ffffffffffff at=1700000000 renewed=1700000000 host=tower machine=abc pid=78 .\r\n"
     node = host.node()
     control = Control(node, NodeLock(identify_run(node.clock), node.clock), WaitLimits(), host.notes.append)
     host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": other}})
@@ -514,10 +502,10 @@ def test_check_mode_refuses_what_the_run_would_stop_at(host: Host, artifacts: Ar
     """The playbooks ask before they touch the node."""
     old, new = wanted(artifacts.csi_proxy(OLD)), wanted(artifacts.csi_proxy(NEW))
     host.run(old)
-    owner = "id=0123456789ab at=1700000000 until=4000000000 host=tower machine=abc pid=77 .\r\n"
+    owner = "id=0123456789ab at=1700000000 renewed=1700000000 host=tower machine=abc pid=77 .\r\n"
     host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": owner}})
     with pytest.raises(NodeError) as caught:
-        host.run(new, check=True, is_alive=lambda found: True)
+        host.run(new, check=True, is_alive=lambda found: True, clock=RenewingClock(host, 10000))
     assert caught.value.reason == "locked"
     host.plant(
         files={model.LOCK_DIR: None, r"C:\k\user.exe": {"exe": {"kind": "service"}}},
