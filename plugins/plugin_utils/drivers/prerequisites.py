@@ -13,14 +13,14 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_pro
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse, parse_image_tag
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import ownership
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.compatibility import (
-    match_image,
-    read_containerd_release,
-)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import (
     DriverController,
     DriverRequest,
     DriverSnapshot,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.release import (
+    match_image,
+    read_containerd_release,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import (

@@ -16,11 +16,11 @@ from datetime import timedelta
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy, in_tree, wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse, parse_image_tag
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.compatibility import match_image
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import (
     detect_platform_of_nodes,
     enabling_command,
 )
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.release import match_image
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout import evaluate as gate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import UnmetCondition
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import Registration, RolloutPicture

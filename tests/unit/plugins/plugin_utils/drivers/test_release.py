@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.compatibility import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.release import (
     match_image,
     read_containerd_release,
 )
