@@ -81,13 +81,13 @@ class Lease:
         self._lost = ""
         self._thread = threading.Thread(target=self._keep_on, daemon=True)
 
-    def take(self) -> None:
+    def take(self, patience: float = 0.0) -> None:
         """Take it, or keep it, and fence what a former holder that did not give it back may still write.
 
-        ClusterError locked if another run renews it.
+        patience: seconds to wait for another run that renews it; ClusterError locked if it still does then.
         """
         for _attempt in range(5):
-            live = self.wait()
+            live = self.wait(patience)
             if live is None:
                 # Another run may be faster; the next read shows the holder.
                 self._client.create(self._build_definition())
@@ -116,13 +116,14 @@ class Lease:
             return
         raise ClusterError(f"another run began {self._about.what} at the same time. Wait for it to end", "locked", 409)
 
-    def wait(self) -> dict[str, Any] | None:
+    def wait(self, patience: float = 0.0) -> dict[str, Any] | None:
         """Answer with the lease when no other run holds it, with None when there is none.
 
-        Waits until a lease that is not renewed expires, which is within its duration. ClusterError locked if its run is alive.
+        Waits until a lease that is not renewed expires, which is within its duration. ClusterError locked if its run is alive after
+        `patience` seconds.
         """
         first: Held | None = None
-        since = 0.0
+        since, ends = 0.0, self._clock() + patience
         while True:
             read_at = self._clock()
             live = self._read()
@@ -131,7 +132,7 @@ class Lease:
                 return live
             if first is None:
                 self._notify(f"{self._about.what}: {held}; waiting up to {held.lasts:.0f} s for a renewal")
-            elif held.is_renewed_since(first):
+            elif held.is_renewed_since(first) and read_at >= ends:
                 raise self._describe_lock(held)
             elif held.version == first.version and read_at - since >= held.lasts:
                 return live

@@ -59,8 +59,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFac
 FAILED = "kubewin.io/failed-template"
 # Annotations of a DaemonSet that describe its template, which has them too.
 _OF_TEMPLATE = (MODE, "kubewin.io/driver-version")
-# Seconds between two tries to take the Lease.
-_NEXT_TRY = 2.0
 
 Notify = Callable[[str], None]
 
@@ -209,12 +207,6 @@ def hold_lease(client: Client, namespace: str, name: str, notify: Notify, patien
     about = LeaseSubject(
         namespace, f"kubewin-roll-{name}", {MANAGED_BY: MANAGER}, f"the update of DaemonSet {namespace}/{name}"
     )
-    reported: set[str] = set()
-
-    def report(text: str) -> None:
-        if not reported:
-            notify(text)
-        reported.add(text)
 
     def late() -> Iterator[Reference]:
         """Name what a rolling update writes: the DaemonSet and its pods."""
@@ -224,16 +216,8 @@ def hold_lease(client: Client, namespace: str, name: str, notify: Notify, patien
         for pod in pods:
             yield Reference(kinds.POD, pod["metadata"]["name"], namespace)
 
-    lease = Lease(client, about, identify_process(os.getpid()), report, late=late)
-    ends = time.monotonic() + patience
-    while True:
-        try:
-            lease.take()
-            break
-        except ClusterError as error:
-            if error.reason != "locked" or time.monotonic() > ends:
-                raise
-            time.sleep(_NEXT_TRY)
+    lease = Lease(client, about, identify_process(os.getpid()), notify, late=late)
+    lease.take(patience)
     bound = bind_client(client, lease.confirm)
     try:
         yield bound

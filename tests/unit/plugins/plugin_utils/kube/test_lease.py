@@ -102,6 +102,26 @@ def test_a_run_that_renews_its_lease_excludes_a_second_one() -> None:
     second.lease.end()
 
 
+def test_a_patient_run_waits_for_one_that_renews_and_reports_it_once() -> None:
+    store = ObjectStore()
+    first = elsewhere(store)
+    first.take()
+    second = Waiting(store, lambda: first.renew() if second.waited < 300 else first.end())
+    second.lease.take(patience=600)
+    assert 300 <= second.waited < 302
+    assert len(second.messages) == 1
+    second.lease.end()
+
+    first = elsewhere(store)
+    first.take()
+    second = Waiting(store, first.renew)
+    with pytest.raises(ClusterError) as refused:
+        second.lease.take(patience=100)
+    assert refused.value.reason == "locked"
+    assert 100 <= second.waited < 103
+    first.end()
+
+
 def test_a_stale_lease_of_another_machine_is_taken_over_within_a_minute() -> None:
     store = ObjectStore()
     dead = elsewhere(store)
