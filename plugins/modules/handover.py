@@ -12,7 +12,7 @@ version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
   - Hands the Nodes over, one after the other, between this collection's node plugin and another one. Then removes objects that are
-    no longer needed, or restores the update strategy of the DaemonSet. The playbook C(kubewin.csi.handover) runs this module.
+    no longer needed. The playbook C(kubewin.csi.handover) runs this module.
   - On each node the old plugin leaves before the new one starts, because the two share sockets. The next node follows after the new
     plugin is Ready and registered.
   - Never writes objects of an operator or add-on. Replaces a DaemonSet that another user installed only if O(replace) names it.
