@@ -124,6 +124,7 @@ DRIVER = base.Driver(
         _release("1.19.1", "v2.15.0", "v2.16.0", f"{_MCR}:v2.15.0"),
         _release("1.20.0", "v2.15.0", "v2.16.0", f"{_MCR}:v2.15.0", published=""),
         _release("1.20.1", "v2.15.0", "v2.16.0", f"{_SIG}/csi-node-driver-registrar:v2.16.0", f"{_PULLED}/2314"),
+        # Upstream's charts/index.yaml goes from 1.20.1 to 1.20.3.
         _release("1.20.2", "v2.15.0", "v2.16.0", f"{_SIG}/csi-node-driver-registrar:v2.17.0", published=""),
         _release("1.20.3", "v2.15.0", "v2.16.0", f"{_SIG}/csi-node-driver-registrar:v2.17.0", f"{_PULLED}/3074"),
     ),
