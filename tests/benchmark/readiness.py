@@ -141,7 +141,7 @@ def measure(
             Row("CPU", ours["cpu"], bare["cpu"], "s", 1),
             Row("of it evaluating", ours["cpu"] - ours["reading"], unit="s", digits=1),
             Row("memory, at most", ours["mib"], unit="MiB", at_most=200),
-            Row("time", ours["seconds"], unit="s", digits=1, at_most=12),
+            Row("time", ours["seconds"], unit="s", digits=1, at_most=10),
         ],
         f"{real_size} ({plain['bytes'] / 1e6:,.0f} MB) on a real API server": [
             Row("share of the CPU of json.loads", real["cpu"] / plain["cpu"], digits=2, at_most=0.3),
