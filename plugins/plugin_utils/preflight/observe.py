@@ -49,8 +49,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storag
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import (
     ObservedPod,
     ObservedTemplate,
+    owner_of,
     pod_is_evaluated,
-    reads_status,
+    reads_details,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.revisions import (
     ObservedRevision,
@@ -64,6 +65,9 @@ T = TypeVar("T")
 Items = Sequence[Mapping[str, Any]]
 
 OPERATOR = "windows-machine-config-operator"
+
+# Most objects of these kinds have a controller.
+_OWNED = (kinds.REPLICA_SET, kinds.JOB)
 
 # Moments that may be lost before the pass is given up.
 _TRIES = 3
@@ -127,9 +131,13 @@ class _Pass:
         controllers: list[ObservedController] = []
         templates: list[ObservedTemplate] = []
         for kind in kinds.TEMPLATES:
-            templates += self._list(kind, wire.TemplateList, _templates(kind.kind, controllers))
+            decode = _decode(wire.BriefTemplateList, wire.TemplateList, _lacks_owner) if kind in _OWNED else None
+            templates += self._list(kind, wire.TemplateList, _templates(kind.kind, controllers), decode=decode)
         table = PodTable()
-        pods = self._list(kinds.POD, wire.PodList, _pods(windows, table), decode=_decode_pods(windows))
+        decode = _decode(
+            wire.BriefPodList, wire.PodList, lambda pod: reads_details(pod) and pod_is_evaluated(pod, windows)
+        )
+        pods = self._list(kinds.POD, wire.PodList, _pods(windows, table), decode=decode)
         shapes = table.close(windows, [one.shape for one in templates])
         # What was not read may be of interest to Windows, so then nothing is left out.
         scope = Scope(tuple(templates), pods) if self._unread else scope_of(nodes, templates, pods)
@@ -316,16 +324,19 @@ def _names(templates: Iterable[ObservedTemplate]) -> Callable[[Items], Iterable[
     return facts
 
 
-def _decode_pods(windows: frozenset[str]) -> Callable[[bytes], Any]:
-    """Decode pages of pods: without conditions and containers first, which matter for pods on few pages only."""
+def _lacks_owner(item: Mapping[str, Any]) -> bool:
+    return not owner_of(item["metadata"])
+
+
+def _decode(brief: Any, whole: Any, needs_whole: Callable[[Mapping[str, Any]], bool]) -> Callable[[bytes], Any]:
+    """Decode pages of objects of which few are needed whole: a page with such an object is decoded again."""
     import msgspec
 
-    brief, whole = (msgspec.json.Decoder(shape).decode for shape in (wire.BriefPodList, wire.PodList))
+    decode_brief, decode_whole = (msgspec.json.Decoder(shape).decode for shape in (brief, whole))
 
     def decode(page: bytes) -> Any:
-        content = brief(page)
-        pods = content.get("items") or ()
-        return whole(page) if any(reads_status(pod) and pod_is_evaluated(pod, windows) for pod in pods) else content
+        content = decode_brief(page)
+        return decode_whole(page) if any(map(needs_whole, content.get("items") or ())) else content
 
     return decode
 

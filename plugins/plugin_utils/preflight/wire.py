@@ -60,37 +60,43 @@ def _project(table: fields.FieldTable, *readers: str) -> Any:
 
 # Pods and what makes them
 
-_POD_SPEC = _project(
-    fields.POD_SPEC,
-    "facts/placement.py",
-    "facts/resources.py",
-    "facts/scheduling.py",
-    "facts/sources.py",
-    "facts/workloads.py",
-    "../drivers/installed.py",
+_READERS_OF_PODS = tuple(
+    f"facts/{name}.py" for name in ("placement", "resources", "scheduling", "sources", "workloads")
 )
 _CONTAINER_STATE = _object(
     running=_object("startedAt"),
     waiting=_object("reason message"),
     terminated=_object("exitCode reason message finishedAt"),
 )
-
-
-def _list_pods(**status: Any) -> Any:
-    metadata = _object(
-        "namespace name uid resourceVersion creationTimestamp deletionTimestamp labels",
-        annotations=_object("kubernetes.io/config.mirror"),
-        ownerReferences=_OWNERS,
+PodList = _listed(
+    _object(
+        metadata=_object(
+            "namespace name uid resourceVersion creationTimestamp deletionTimestamp labels",
+            annotations=_object("kubernetes.io/config.mirror"),
+            ownerReferences=_OWNERS,
+        ),
+        spec=_project(fields.POD_SPEC, *_READERS_OF_PODS, "../drivers/installed.py"),
+        status=_object(
+            "phase",
+            conditions=_CONDITIONS,
+            containerStatuses=_many(
+                _object("name ready restartCount", state=_CONTAINER_STATE, lastState=_CONTAINER_STATE)
+            ),
+        ),
     )
-    return _listed(_object(metadata=metadata, spec=_POD_SPEC, status=_object("phase", **status)))
-
-
-PodList = _list_pods(
-    conditions=_CONDITIONS,
-    containerStatuses=_many(_object("name ready restartCount", state=_CONTAINER_STATE, lastState=_CONTAINER_STATE)),
 )
-# Without what the facts of a pod have of its status only if reads_status says so.
-BriefPodList = _list_pods()
+# What facts read of pods of which reads_details says no.
+BriefPodList = _listed(
+    _object(
+        metadata=_object(
+            "namespace name deletionTimestamp labels",
+            annotations=_object("kubernetes.io/config.mirror"),
+            ownerReferences=_OWNERS,
+        ),
+        spec=_project(fields.POD_SPEC, *_READERS_OF_PODS),
+        status=_object("phase"),
+    )
+)
 
 # Whole, because a field that is skipped here could not be reported as one that no rule reads.
 _POD_TEMPLATE = _object("spec", metadata=_object("labels"))
@@ -121,6 +127,13 @@ TemplateList = _listed(
             "replicas currentRevision updateRevision availableReplicas desiredNumberScheduled currentNumberScheduled numberReady observedGeneration",
             conditions=_CONDITIONS,
         ),
+    )
+)
+# What facts read of templates that have a controller.
+BriefTemplateList = _listed(
+    _object(
+        metadata=_object("namespace name", ownerReferences=_OWNERS),
+        spec=_object(template=_object(spec=_object("volumes"))),
     )
 )
 RevisionList = _listed(_object("revision", metadata=_TEMPLATE_METADATA))

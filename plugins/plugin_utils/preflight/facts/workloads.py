@@ -101,8 +101,8 @@ class ObservedPod:
         )
 
 
-def reads_status(pod: Mapping[str, Any]) -> bool:
-    """Whether facts of a core/v1 Pod depend on the conditions and containers of its status."""
+def reads_details(pod: Mapping[str, Any]) -> bool:
+    """Whether facts of a core/v1 Pod have its images, and the conditions and containers of its status."""
     is_pending = (pod.get("status") or {}).get("phase") == "Pending"
     return is_pending or find_controller(pod["metadata"])[0] == "DaemonSet"
 

@@ -115,6 +115,16 @@ def test_what_a_pending_pod_waits_for_is_read() -> None:
     assert read.waits == "container app waits: ContainerCreating"
 
 
+def test_a_replica_set_without_a_controller_is_read_whole() -> None:
+    path = "/apis/apps/v1/replicasets"
+    owned, alone = whole(path)[:2]
+    alone["metadata"] = {"namespace": "team-000", "name": "alone"}
+    alone["spec"]["template"]["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    with ApiPeer({**SHELVES, path: Shelf.of([owned, alone])}, objects=OBJECTS) as peer:
+        templates = on(peer).templates
+    assert ObservedTemplate.from_object("ReplicaSet", alone) in templates
+
+
 def test_a_large_healthy_cluster_is_ready(undisturbed: Snapshot) -> None:
     hosts = tuple(ObservedHost.from_option(host) for host in FLEET.hosts())
     report = evaluate(replace(undisturbed, hosts=hosts, hosts_at=datetime.now(timezone.utc)))
