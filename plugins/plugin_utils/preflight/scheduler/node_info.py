@@ -8,7 +8,7 @@ As NodeInfo of https://github.com/kubernetes/kubernetes, pkg/scheduler/framework
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodShape, read_amount
@@ -32,7 +32,7 @@ class NodeInfos:
             for node in index.node_list
         }
         # By resource and amount, the nodes that have it left.
-        self._rooms: dict[str, dict[int, int]] = {}
+        self._rooms: dict[str, dict[int, int]] = defaultdict(dict)
         self._large: dict[tuple[str, int], int] = {}
         # Each shape with the numbers of its pods by node, by the identity of the shape: to compare shapes takes long.
         self._residents: dict[int, tuple[PodShape, dict[str, int]]] = {}
@@ -80,6 +80,7 @@ class NodeInfos:
 
     def set_room(self, resource: str, by_node: Mapping[str, int]) -> None:
         """Set how much of a resource nodes have left; the others have no limit."""
+        self._rooms.pop(resource, None)
         for name, free in self._free.items():
             free[resource] = by_node.get(name, _NO_LIMIT)
 
@@ -89,7 +90,7 @@ class NodeInfos:
 
     def find_room(self, resource: str, amount: int) -> int:
         """The nodes with so much of a resource left."""
-        rooms = self._rooms.setdefault(resource, {})
+        rooms = self._rooms[resource]
         if amount not in rooms:
             bits = self._index.bit
             rooms[amount] = sum(bits[name] for name, free in self._free.items() if free.get(resource, 0) >= amount)
@@ -130,14 +131,16 @@ class NodeInfos:
     def _change(self, pod: ResidentPod, count: int) -> None:
         """Give a node back what so many pods take."""
         shape, node = pod
-        free, bit = self._free.get(node), self._index.bit.get(node, 0)
+        free = self._free.get(node)
         if free is None:
             return
         for resource, requested in shape.requests:
-            room_left = free[resource] = free.get(resource, 0) + count * requested
-            for amount, room in self._rooms.get(resource, {}).items():
-                if (room_left >= amount) != bool(room & bit):
-                    self._rooms[resource][amount] = room ^ bit
+            before = free.get(resource, 0)
+            room_left = free[resource] = before + count * requested
+            rooms = self._rooms[resource]
+            for amount in rooms:
+                if (before >= amount) != (room_left >= amount):
+                    rooms[amount] ^= self._index.bit[node]
 
 
 def _is_lower(priority: int | None, than: int | None) -> bool:

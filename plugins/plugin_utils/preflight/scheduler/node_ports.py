@@ -22,7 +22,9 @@ class NodePorts:
 
     def find_rejecting_nodes(self, shape: PodShape) -> int:
         """The nodes on which another pod has one of a pod's ports."""
-        occupied = self._infos.list_pods(limiting=True) if shape.ports else ()
+        if not shape.ports:
+            return 0
+        occupied = self._infos.list_pods(limiting=True)
         return union(
             self._infos.find_nodes(nodes) for other_shape, nodes in occupied if _find_conflict(shape, other_shape)
         )
