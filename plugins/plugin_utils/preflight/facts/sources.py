@@ -224,7 +224,7 @@ class Volumes:
                 text = str(path.get("path", "")).replace("/", "\\").lower()
                 if text.startswith(PIPE):
                     pipes.append(text[len(PIPE) - len("csi-proxy-") :])
-            else:
+            elif not in_tree.EVALUATED.isdisjoint(volume):
                 source = Source.from_spec(volume)
                 if source.field or not in_tree.UNSURE.isdisjoint(volume):
                     inline.append(Inline(str(volume.get("name", "")), source))
