@@ -4,9 +4,8 @@
 """The steps of the two variants: in_place keeps the claim, re_claim recreates it. Pure: no I/O, no clock.
 
 Every step is a function of the record and one observation: it returns the one action that is safe now, what has to
-be waited for, or the record at the next step once its proof was observed. So a step may be run again at any time, and a
-run that was killed anywhere continues from the record alone. Both directions are one table: a rollback is the same exchange
-with the old volume as its target.
+be waited for, or the record at the next step once its proof was observed. So a run that was killed anywhere continues
+from the record alone. A rollback is the same exchange, with the old volume as its target.
 """
 
 from __future__ import annotations
@@ -196,8 +195,7 @@ def _ensure_unused(observed: ConversionObservation) -> do.ConversionMove | None:
                 f"{objects.format_retention_command(workload.namespace, workload.name)}. {RUN_AGAIN}",
             )
     if running:
-        first = running[0]
-        return do.ScaleWorkload(first, 0)
+        return do.ScaleWorkload(running[0], 0)
     if observed.helper:
         return _end_helper(observed)
     if observed.uses:
@@ -241,11 +239,6 @@ def _is_bound(claim: ConversionClaim | None, volume: ConversionVolume | None) ->
 def _is_exchanged(record: ConversionRecord, observed: ConversionObservation) -> bool:
     """Whether the target is the only volume and is bound to the claim."""
     return not _find_obsolete_volumes(record, observed) and _is_bound(observed.claim, _find_target(record, observed))
-
-
-def _needs_no_exchange(record: ConversionRecord, observed: ConversionObservation) -> bool:
-    """Whether a rollback finds the old volume bound."""
-    return record.direction == "rollback" and _is_exchanged(record, observed)
 
 
 # The steps, in the order of the tables
@@ -303,7 +296,7 @@ def _stop_workloads(record: ConversionRecord, observed: ConversionObservation) -
     if record.direction == "forward":
         if stop := _check_foreign_objects(record, observed) or _check_recorded_objects(record, observed):
             return stop
-    elif _needs_no_exchange(record, observed):
+    elif _is_exchanged(record, observed):
         return _advance(record)
     return _restore_retain(observed) or _ensure_unused(observed) or _advance(record)
 
@@ -311,9 +304,11 @@ def _stop_workloads(record: ConversionRecord, observed: ConversionObservation) -
 def _read_baseline(record: ConversionRecord, observed: ConversionObservation) -> do.ConversionMove:
     if record.direction == "rollback":
         return _advance(record)
-    if stop := _check_foreign_objects(record, observed) or _check_recorded_objects(record, observed):
-        return stop
-    if move := _restore_retain(observed):
+    if move := (
+        _check_foreign_objects(record, observed)
+        or _check_recorded_objects(record, observed)
+        or _restore_retain(observed)
+    ):
         return move
     if record.baseline:
         return _ensure_unused(observed) or _advance(record)
@@ -324,18 +319,16 @@ def _read_baseline(record: ConversionRecord, observed: ConversionObservation) ->
 
 def _wait_for_helper(observed: ConversionObservation) -> do.ConversionMove | None:
     """Wait for the helper pod; None if it runs and is the only user."""
-    if observed.helper == "failed":
-        return do.StopHelper()
+    if observed.helper == "starting":
+        return do.AwaitCondition("the helper pod runs", "Check its events.")
     if observed.helper != "running":
-        return do.AwaitCondition(
-            "the helper pod runs" if observed.helper == "starting" else "the helper pod ends", "Check its events."
-        )
+        return _end_helper(observed)
     return _ensure_unused(replace(observed, helper=""))
 
 
 def _delete_volume(record: ConversionRecord, observed: ConversionObservation) -> do.ConversionMove:
-    obsolete = _find_obsolete_volumes(record, observed)
-    if not obsolete or all(volume.terminating for volume in obsolete):
+    obsolete = [volume for volume in _find_obsolete_volumes(record, observed) if not volume.terminating]
+    if not obsolete:
         return _advance(record)
     if stop := _check_foreign_objects(record, observed):
         return stop
@@ -349,18 +342,15 @@ def _delete_volume(record: ConversionRecord, observed: ConversionObservation) ->
             return do.CreateClaim(record.target_side)
         if observed.claim.terminating:
             return _finish_deletion(record, observed.claim)
-    volume = next(volume for volume in obsolete if not volume.terminating)
-    return do.DeleteVolume(volume)
+    return do.DeleteVolume(obsolete[0])
 
 
 def _release(record: ConversionRecord, observed: ConversionObservation) -> do.ConversionMove:
     leaving = [volume for volume in observed.volumes if volume.terminating]
     if not leaving:
-        return (
-            _advance(record)
-            if not _find_obsolete_volumes(record, observed)
-            else do.SaveRecord(record.move_to("delete_volume"))
-        )
+        if _find_obsolete_volumes(record, observed):
+            return do.SaveRecord(record.move_to("delete_volume"))
+        return _advance(record)
     if move := _restore_retain(observed) or _ensure_unused(observed):
         return move
     volume = leaving[0]
@@ -393,26 +383,20 @@ def _forget(record: ConversionRecord, observed: ConversionObservation) -> do.Con
 
 
 def _create_volume(record: ConversionRecord, observed: ConversionObservation) -> do.ConversionMove:
-    target = _find_target(record, observed)
-    if target is None:
-        # Also when the claim is gone meanwhile: an object with policy Retain keeps the disk in sight.
-        if stop := _check_foreign_volumes(record, observed):
-            return stop
-        if _find_obsolete_volumes(record, observed):
-            return do.SaveRecord(record.move_to("delete_volume"))
-        if record.variant == "re_claim":
-            return do.CreateVolume(record.target_side, "")
-        claim = observed.claim
-        return do.CreateVolume(
-            record.target_side, claim.uid if claim and _is_own_claim(record, claim) else record.claim_uid
-        )
+    claim, target = observed.claim, _find_target(record, observed)
+    if target is None and (stop := _check_foreign_volumes(record, observed)):
+        return stop
     if _find_obsolete_volumes(record, observed):
         return do.SaveRecord(record.move_to("delete_volume"))
+    if target is None:
+        # Also when the claim is gone meanwhile: an object with policy Retain keeps the disk in sight.
+        uid = claim.uid if claim and _is_own_claim(record, claim) else record.claim_uid
+        return do.CreateVolume(record.target_side, "" if record.variant == "re_claim" else uid)
     if record.variant == "re_claim":
         return _wait_until_offered(record, observed, target)
     if stop := _check_foreign_objects(record, observed) or _check_claim(record, observed):
         return stop
-    if not _is_bound(observed.claim, target):
+    if not _is_bound(claim, target):
         return do.AwaitCondition(
             f"Kubernetes binds PersistentVolume {target.name} and its claim", "Check kube-controller-manager."
         )
@@ -565,9 +549,9 @@ def _unlock(record: ConversionRecord, observed: ConversionObservation) -> do.Con
     claim = observed.claim
     if claim is None or claim.lock != record.lock:
         return _advance(record)
-    if claim.terminating and claim.held:
+    if claim.terminating and claim.held and (move := _restore_retain(observed)):
         # It was deleted while the policy was restored; the disk is kept nevertheless.
-        return _restore_retain(observed) or do.SetLock(claim, "", 0, hold=False)
+        return move
     return do.SetLock(claim, "", 0, hold=False)
 
 

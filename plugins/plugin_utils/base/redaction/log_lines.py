@@ -118,7 +118,7 @@ class _Line:
             elif kind == "key":
                 self._read_key(match)
             elif kind == "quote":
-                self._read_quoted(match.start(), token)
+                self._read_quoted(token)
             elif kind == "tag":
                 self._read_tag(token)
             elif kind == "url":
@@ -175,7 +175,7 @@ class _Line:
         ):
             self._hide_rest()
 
-    def _read_quoted(self, begin: int, quote: str) -> None:
+    def _read_quoted(self, quote: str) -> None:
         self._out.append(quote)
         match = patterns.PAIR.match(self._text, self._at)
         if match and is_secret(match[1].lstrip("-/")):
