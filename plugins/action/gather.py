@@ -29,9 +29,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.support.explain import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.observe import Gathered, gather
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.parts import Missing, Part, cut
 
-# Subdirectories of the folder: files of the hosts, which an earlier task wrote, and the readiness report.
-# Of all files before compression. The least important are left out first.
+# Of all files before compression. The largest are left out first.
 _LIMIT_MIB = 100
+# Subdirectories of the folder: files of the hosts, which an earlier task wrote, and the readiness report.
 _WRITTEN = ("hosts", "readiness")
 
 

@@ -12,6 +12,8 @@ author: kubewin.csi contributors (@kubewin)
 description:
   - Lists the Windows Nodes of a cluster, and the instances in the ConfigMap C(windows-instances) of the Windows Machine Config Operator (WMCO), as hosts.
   - A host has the name of its Node, also in its variable C(kubewin_node_name), which the playbooks verify on the host.
+  - C(ansible_host) is the address in C(windows-instances), else the Node's C(InternalIP), IPv4 before IPv6. For another one, set it with O(compose).
+    The plugin ignores link-local addresses, and values that are neither an IP address nor a host name.
   - Hosts with an address are in the group C(kubewin_windows), a child of C(windows), on which the playbooks work. A Node without an
     address is in the group C(kubewin_unreachable), with the reason in C(kubewin_unreachable_because). An instance without a Node is in the
     group C(kubewin_without_node), with the reason in C(kubewin_without_node_because).
@@ -27,35 +29,6 @@ options:
     type: str
     required: true
     choices: [kubewin.csi.windows_nodes]
-  sources:
-    description:
-      - Sources of hosts.
-      - V(windows_instances) alone lists only the instances of WMCO. Without the ConfigMap it adds nothing.
-    type: list
-    elements: str
-    choices: [nodes, windows_instances]
-    default: [nodes, windows_instances]
-  wmco_namespace:
-    description: Namespace of the operator and its ConfigMap C(windows-instances).
-    type: str
-    default: openshift-windows-machine-config-operator
-  address:
-    description:
-      - Kinds of addresses for C(ansible_host), best first.
-      - C(windows_instance) is the key in WMCO's ConfigMap. C(InternalIP), C(ExternalIP), C(InternalDNS), C(ExternalDNS) and
-        C(Hostname) are in C(status.addresses) of the Node. C(annotation:KEY) and C(label:KEY) are values of
-        the Node.
-      - Values that are neither an IP address nor a host name are ignored, and so are link-local addresses.
-      - For other addresses, set C(ansible_host) with O(compose).
-    type: list
-    elements: str
-    default: [windows_instance, InternalIP]
-  ip_family:
-    description: Families of addresses, best first. The order of O(address) comes first.
-    type: list
-    elements: str
-    choices: [ipv4, ipv6]
-    default: [ipv4, ipv6]
   connection:
     description:
       - Value of C(ansible_connection). V(ssh) also sets C(ansible_shell_type=cmd).
@@ -64,12 +37,9 @@ options:
     type: str
     choices: [auto, winrm, psrp, ssh, none]
     default: auto
-  port:
-    description: Value of C(ansible_port). Defaults to the connection's own default.
-    type: int
   annotations:
     description:
-      - Annotations of Nodes for C(kubewin_node.annotations), in addition to those that O(address) names and WMCO's versions.
+      - Annotations of Nodes for C(kubewin_node.annotations), in addition to WMCO's versions.
       - Others are not in the inventory or its cache, because they can hold anything.
     type: list
     elements: str
@@ -81,7 +51,7 @@ notes:
   - C(kubewin_driver_NAME) holds the hosts whose CSINode names the driver, under this collection's name for it where it has one.
     The entry does not prove that the driver works. See O(kubewin.csi.driver_info#module:driver) for the names.
   - Further variables are C(kubewin_cluster), C(kubewin_read_at), C(kubewin_platform), C(kubewin_owner), C(kubewin_build),
-    C(kubewin_registered_drivers), C(kubewin_address_from), C(kubewin_node) (a dictionary of C(ready), C(unschedulable),
+    C(kubewin_registered_drivers), C(kubewin_node) (a dictionary of C(ready), C(unschedulable),
     C(kubelet_version), C(os_image), C(labels), C(annotations) and C(addresses)), and for WMCO's instances C(kubewin_instance) and
     C(kubewin_instance_user).
   - Access needs no option with C(K8S_AUTH_*), C(KUBECONFIG), in a pod of the cluster, or with AWX's credential
@@ -97,14 +67,14 @@ EXAMPLES = r"""
 # This line is enough: everything below has a default. Access comes from KUBECONFIG, K8S_AUTH_* or AWX's credential.
 plugin: kubewin.csi.windows_nodes
 
-# By ssh, at the address in an annotation, else at the Node's own; IPv6 first.
 connection: ssh
-port: 2222
-address: [annotation:example.com/management-address, InternalIP, Hostname]
-ip_family: [ipv6, ipv4]
+annotations: [example.com/management-address]
 
-# The users of WMCO's instances. Hosts for which an expression fails do not change, unless strict is true.
+# Hosts for which an expression fails do not change, unless strict is true.
 compose:
+  ansible_host: kubewin_node.annotations['example.com/management-address']
+  ansible_port: 2222
+  # The users of WMCO's instances.
   ansible_user: kubewin_instance_user
 
 # A group for each zone, and one of the hosts that can be changed now.
@@ -131,9 +101,9 @@ from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.foreign import foreign
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory import address, listing
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory import listing
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.facts import Observation
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.listing import Listed, Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.listing import Listed
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.observe import observe
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import CLUSTER_ARG_SPEC, create_client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
@@ -157,42 +127,29 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         """Fill the inventory. AnsibleParserError says what was found, expected and what to do."""
         super().parse(inventory, loader, path, cache)
         self._read_config_data(path)
-        if problem := address.check_origins(self.get_option("address")):
-            raise AnsibleParserError(problem)
-        sources = self.get_option("sources")
-        desired = Request(
-            nodes="nodes" in sources,
-            instances="windows_instances" in sources,
-            address=tuple(self.get_option("address")),
-            ip_family=tuple(self.get_option("ip_family")),
-            connection=self.get_option("connection"),
-            port=self.get_option("port"),
-        )
-        observed = self._read_observation(path, cache, desired)
+        observed = self._read_observation(path, cache)
         inventory.add_child(inventory.add_group(listing.ALL), inventory.add_group(listing.HOSTS))
-        for host in listing.list_hosts(observed, desired):
+        for host in listing.list_hosts(observed, self.get_option("connection")):
             self._add(inventory, host, observed.server)
 
-    def _read_observation(self, path: str, cache: bool, desired: Request) -> Observation:
+    def _read_observation(self, path: str, cache: bool) -> Observation:
         """From the cache when it may be used and has it, else from the cluster, and then into the cache."""
         access = {name: self.get_option(name) for name in _ACCESS if self.get_option(name) is not None}
-        key = self._build_key(path, access, desired) if self.get_option("cache") else None
+        key = None
+        if self.get_option("cache"):
+            key = f"{self.get_cache_key(path)}_{derive_cache_key(access, self.get_option('annotations'))}"
         if key is not None and cache:
             try:
                 return Observation.from_dict(self._cache[key])
             except (KeyError, TypeError, ValueError):
                 # Not there, too old, or written by another release.
                 pass
-        observed = self._observe(access, desired)
+        observed = self._observe(access)
         if key is not None:
             self._cache[key] = observed.as_dict()
         return observed
 
-    def _build_key(self, path: str, access: Mapping[str, Any], desired: Request) -> str:
-        read = [desired.instances, self.get_option("wmco_namespace"), self._list_annotations()]
-        return f"{self.get_cache_key(path)}_{derive_cache_key(access, read)}"
-
-    def _observe(self, access: Mapping[str, Any], desired: Request) -> Observation:
+    def _observe(self, access: Mapping[str, Any]) -> Observation:
         if importlib.util.find_spec("kubernetes") is None:
             raise AnsibleParserError(
                 "the Python that runs Ansible lacks the package kubernetes: pip install -r requirements.txt of this "
@@ -202,20 +159,10 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         named = f" by kubeconfig {kubeconfig}" if isinstance(kubeconfig, str) else ""
         try:
             client = create_client(partial(get_api_client, **access), float(self.get_option("api_timeout")), named)
-            observed = observe(
-                client,
-                client.server,
-                instances_in=self.get_option("wmco_namespace") if desired.instances else None,
-                annotations=self._list_annotations(),
-            )
+            observed = observe(client, client.server, self.get_option("annotations"))
         except ClusterError as error:
             raise AnsibleParserError(str(error)) from error
         return observed.with_addresses({name: _resolve(name) for name in listing.list_unresolved_names(observed)})
-
-    def _list_annotations(self) -> list[str]:
-        prefix = "annotation:"
-        named = [entry[len(prefix) :] for entry in self.get_option("address") if entry.startswith(prefix)]
-        return sorted({*named, *self.get_option("annotations")})
 
     def _add(self, inventory: Any, host: Listed, server: str) -> None:
         known_host = inventory.get_host(host.name)
@@ -228,9 +175,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         inventory.add_host(host.name)
         strict = self.get_option("strict")
         facts = foreign(host.variables)
-        placed = host.merge_composed(
-            self._evaluate_compose({**already, **facts}, host.name, strict), self.get_option("ip_family")
-        )
+        placed = host.merge_composed(self._evaluate_compose({**already, **facts}, host.name, strict))
         for name, value in foreign(placed.variables).items():
             inventory.set_variable(host.name, name, value)
         for group in (*placed.groups, placed.group):
@@ -244,7 +189,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         composed = {}
         for name, expression in self.get_option("compose").items():
             try:
-                composed[name] = self._compose(expression, variables)
+                composed[name] = self._compose(str(expression), variables)
             except Exception as error:
                 if strict:
                     raise AnsibleParserError(

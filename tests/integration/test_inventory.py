@@ -147,7 +147,6 @@ def test_the_operators_instances_are_their_nodes_or_listed_with_the_reason(opera
     assert shown.members("kubewin_without_node") == ["127.0.12.77"]
     assert "expected those of a Windows Node" in shown.hosts["127.0.12.77"]["kubewin_without_node_because"]
     assert shown.members("kubewin_owner_wmco_byoh") == ["127.0.12.77", "win-1"]
-    assert shown.hosts["win-1"]["kubewin_address_from"] == "windows_instance"
     assert shown.hosts["win-1"]["ansible_connection"] == "ssh"
     assert shown.members("kubewin_windows") == ["win-1", "win-2", "win-3", "win-loud"]
 
@@ -185,7 +184,7 @@ def test_the_documented_examples_work(cluster: Lab, tmp_path: Path) -> None:
         # The one thing in them that is elsewhere with everybody.
         own = {"kubeconfig": cluster.state.kubeconfigs["kubewin"], "context": "lab"} if "kubeconfig" in example else {}
         source(folder, yaml.safe_dump({**example, **own}), f"{number}.windows_nodes.yml")
-    assert len(list(folder.iterdir())) == 5
+    assert len(list(folder.iterdir())) == 4
     # All of them together make one inventory, the last one of all being the plugin's own.
     shown = show(folder, {"KUBECONFIG": cluster.state.kubeconfigs["kubewin"]})
     assert (shown.code, shown.output) == (0, "")
@@ -201,7 +200,6 @@ def test_an_invalid_source_reports_what_was_found_and_the_remedy(cluster: Lab, t
     server = cluster.state.server
     alias = server.replace("127.0.0.1", "localhost")
     wrong = {
-        "address": ("address: [InternalIp]", "found InternalIp, expected windows_instance, InternalIP"),
         "silent": (
             "host: https://127.0.0.1:1\napi_timeout: 0",
             "the API server refuses connections: ",

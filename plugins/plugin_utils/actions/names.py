@@ -41,7 +41,7 @@ FACTS = frozenset({"kubewin_inputs", "kubewin_upgrade_result"})
 INVENTORY = frozenset(
     f"kubewin_{name}"
     for name in (
-        "address_from", "build", "cluster", "instance", "instance_user", "node", "owner", "platform", "read_at", "registered_drivers",
+        "build", "cluster", "instance", "instance_user", "node", "owner", "platform", "read_at", "registered_drivers",
         "unreachable_because", "without_node_because",
     )
 )  # fmt: skip

@@ -11,52 +11,19 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-INSTANCE = "windows_instance"
-TYPES = ("InternalIP", "ExternalIP", "InternalDNS", "ExternalDNS", "Hostname")
-OWN = ("annotation:", "label:")
+# An address in WMCO's ConfigMap, which the operator itself connects to.
+INSTANCE = "windows-instances"
+# The kinds that are used, best first.
+_KINDS = (INSTANCE, "InternalIP")
 
 _HOST_NAME = re.compile(
     r"(?=.{1,253}\Z)[A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?)*\.?\Z"
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """An address that could be used. origin: the entry of the option address that names it."""
-
-    origin: str
-    value: str
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The address to connect to and where it is from, or why there is none."""
-
-    value: str = ""
-    origin: str = ""
-    because: str = ""
-
-
-def check_origins(origins: Iterable[str]) -> str:
-    """What is wrong with the option address; empty when nothing is."""
-    bad = [
-        origin
-        for origin in origins
-        if origin not in (INSTANCE, *TYPES)
-        and not any(origin.startswith(prefix) and origin != prefix for prefix in OWN)
-    ]
-    if not bad:
-        return ""
-    return (
-        f"address: found {', '.join(bad)}, expected {INSTANCE}, {', '.join(TYPES)}, annotation:KEY or label:KEY; "
-        "correct the option"
-    )
-
-
-def explain_unusable(value: str, families: Sequence[str]) -> str:
+def explain_unusable(value: str) -> str:
     """Why nothing can connect to this address; empty when something can."""
     try:
         # A zone ("%") is accepted there whatever it holds.
@@ -66,36 +33,16 @@ def explain_unusable(value: str, families: Sequence[str]) -> str:
     if parsed.is_link_local:
         # What a Windows machine gives itself when no DHCP server answered it.
         return "link-local"
-    if parsed.is_unspecified or parsed.is_multicast:
-        return "not an address of a machine"
-    family = f"ipv{parsed.version}"
-    return "" if family in families else f"{family}, which ip_family excludes"
+    return "not an address of a machine" if parsed.is_unspecified or parsed.is_multicast else ""
 
 
-def choose(candidates: Iterable[Candidate], origins: Sequence[str], families: Sequence[str]) -> Choice:
-    """The first usable address: by the order of origins, then of families, host names last."""
-    addresses = list(candidates)
-    for origin in origins:
-        fitting = [
-            address
-            for address in addresses
-            if address.origin == origin and not explain_unusable(address.value, families)
-        ]
-        if fitting:
-            best = min(fitting, key=lambda address: _rank(address.value, families))
-            return Choice(value=best.value, origin=best.origin)
-    considered = [
-        f"{address.origin} {address.value[:80]} ({explain_unusable(address.value, families) or 'not requested'})"
-        for address in addresses
-    ]
-    return Choice(
-        because=f"no address to connect to: found {', '.join(considered) or 'none'}, expected one of {', '.join(origins)}. "
-        "Extend the option address, annotate the Node and name annotation:KEY there, or compose ansible_host"
+def choose(addresses: Sequence[tuple[str, str]]) -> tuple[str, str]:
+    """(the address to connect to, IPv4 before IPv6; why there is none). addresses: (kind, value)."""
+    usable = [(kind, value) for kind, value in addresses if kind in _KINDS and not explain_unusable(value)]
+    if usable:
+        return min(usable, key=lambda address: (_KINDS.index(address[0]), ":" in address[1]))[1], ""
+    found = [f"{kind} {value[:80]} ({explain_unusable(value) or 'not used'})" for kind, value in addresses]
+    return "", (
+        f"no address to connect to: found {', '.join(found) or 'none'}, expected a usable InternalIP of the Node. "
+        "Set ansible_host with the option compose"
     )
-
-
-def _rank(value: str, families: Sequence[str]) -> int:
-    try:
-        return families.index(f"ipv{ipaddress.ip_address(value).version}")
-    except ValueError:
-        return len(families)

@@ -31,14 +31,12 @@ _DRIVER_KEYS = {driver.name: key for key, driver in DRIVERS.items()}
 class NodeListed:
     """A Windows Node.
 
-    build: "20348", empty if it is not reported. wmco: the Windows Machine Config Operator prepared it. annotations: those
-    that were asked for. addresses: (type, address) in the Node's order. drivers: registered in its CSINode, by the
-    catalog's key where it knows them.
+    build: "20348", empty if it is not reported. annotations: those that were asked for. addresses: (type, address) in the
+    Node's order. drivers: registered in its CSINode, by the catalog's key where it knows them.
     """
 
     name: str
     build: str
-    wmco: bool
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     addresses: tuple[tuple[str, str], ...]
@@ -56,7 +54,6 @@ class NodeListed:
         return cls(
             name=base.name,
             build=base.build,
-            wmco=base.of_operator,
             labels=base.labels,
             annotations={key: str(present[key]) for key in (*_ALWAYS_KEPT, *annotations) if key in present},
             addresses=tuple(
@@ -115,7 +112,7 @@ class Observation:
         cls, server: str, read_at: str, kubernetes: str, nodes: Iterable[Mapping[str, Any]],
         csi_nodes: Iterable[Mapping[str, Any]], instances: Mapping[str, Any] | None, annotations: Iterable[str],
     ) -> Observation:  # fmt: skip
-        """Read core/v1 Nodes, storage.k8s.io/v1 CSINodes and the ConfigMap (None: absent or not asked for)."""
+        """Read core/v1 Nodes, storage.k8s.io/v1 CSINodes and the ConfigMap (None: absent)."""
         registered = {
             csi_node["metadata"]["name"]: [
                 str(entry["name"]) for entry in (csi_node.get("spec") or {}).get("drivers") or []

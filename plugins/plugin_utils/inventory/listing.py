@@ -10,17 +10,12 @@ a host that is omitted silently is not upgraded.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.address import (
-    INSTANCE,
-    Candidate,
-    choose,
-    explain_unusable,
-)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.address import INSTANCE, choose, explain_unusable
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.facts import Instance, NodeListed, Observation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.matching import Host, Node, match_hosts
 
@@ -45,21 +40,6 @@ _CONNECTIONS: Mapping[str, Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What the user asked for; the plugin's options of the same names.
-
-    nodes, instances: whether they are among sources. port: None leaves it to the connection.
-    """
-
-    nodes: bool = True
-    instances: bool = True
-    address: tuple[str, ...] = (INSTANCE, "InternalIP")
-    ip_family: tuple[str, ...] = ("ipv4", "ipv6")
-    connection: str = "auto"
-    port: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Listed:
     """One host. groups: those that follow from its facts; further ones follow from its variables."""
 
@@ -67,17 +47,15 @@ class Listed:
     variables: Mapping[str, Any] = field(default_factory=dict)
     groups: tuple[str, ...] = ()
 
-    def merge_composed(self, variables: Mapping[str, Any], families: Iterable[str]) -> Listed:
+    def merge_composed(self, variables: Mapping[str, Any]) -> Listed:
         """The same after the user's own expressions, which may have given it an address or taken it away."""
         merged = {**self.variables, **variables}
         if "ansible_host" in variables:
             address = str(variables["ansible_host"] or "")
-            why = explain_unusable(address, tuple(families)) if address else "empty"
+            why = explain_unusable(address) if address else "empty"
             merged.pop("kubewin_unreachable_because", None)
-            merged["kubewin_address_from"] = "compose"
             if why:
                 merged.pop("ansible_host")
-                merged.pop("kubewin_address_from")
                 merged["kubewin_unreachable_because"] = (
                     f"compose set ansible_host to {address[:80]!r}, which is {why}, expected an IP address or a host "
                     "name. Correct the expression"
@@ -102,12 +80,12 @@ def list_unresolved_names(observed: Observation) -> tuple[str, ...]:
     )
 
 
-def list_hosts(observed: Observation, desired: Request) -> Iterator[Listed]:
-    """Every host, in the order of names: Nodes first, then instances that are no Node."""
+def list_hosts(observed: Observation, connection: str) -> Iterator[Listed]:
+    """Every host, in the order of names: Nodes first, then instances that are no Node. connection: the plugin's option."""
     matchable = _build_matchable_nodes(observed)
     of_node: dict[str, Instance] = {}
     strangers: dict[str, str] = {}
-    for instance in observed.instances if desired.instances else ():
+    for instance in observed.instances:
         node_or_reason = instance.problem or _find_node(instance, matchable)
         if isinstance(node_or_reason, str):
             strangers[instance.name] = node_or_reason
@@ -119,11 +97,10 @@ def list_hosts(observed: Observation, desired: Request) -> Iterator[Listed]:
         else:
             of_node[node_or_reason.name] = instance
     for node in sorted(observed.nodes, key=lambda node: node.name):
-        if desired.nodes or node.name in of_node:
-            yield _list_node(node, of_node.get(node.name), observed, desired)
+        yield _list_node(node, of_node.get(node.name), observed, connection)
     by_name = {instance.name: instance for instance in observed.instances}
     for name, because in sorted(strangers.items()):
-        yield _list_instance(by_name[name], because, observed, desired)
+        yield _list_instance(by_name[name], because, observed, connection)
 
 
 def _build_matchable_nodes(observed: Observation) -> list[Node]:
@@ -160,8 +137,9 @@ def _find_node(instance: Instance, nodes: list[Node]) -> Node | str:
     return next(node for node in nodes if node.name == name)
 
 
-def _list_node(node: NodeListed, instance: Instance | None, observed: Observation, desired: Request) -> Listed:
+def _list_node(node: NodeListed, instance: Instance | None, observed: Observation, connection: str) -> Listed:
     owner = _find_owner(node, instance, observed.platform)
+    addresses = [(INSTANCE, instance.name), *node.addresses] if instance is not None else node.addresses
     variables = {
         **_build_shared_variables(observed),
         "kubewin_node_name": node.name,
@@ -178,7 +156,7 @@ def _list_node(node: NodeListed, instance: Instance | None, observed: Observatio
             "addresses": _list_addresses(node),
         },
         **_build_instance_variables(instance),
-        **_build_connection_variables(_list_candidates(node, instance), observed, desired),
+        **_build_connection_variables(addresses, observed, connection),
     }
     groups = [f"kubewin_owner_{owner}", f"kubewin_platform_{observed.platform or 'other'}"]
     groups += [f"kubewin_build_{node.build}"] if node.build else []
@@ -186,15 +164,13 @@ def _list_node(node: NodeListed, instance: Instance | None, observed: Observatio
     return Listed(node.name, variables, tuple(groups))
 
 
-def _list_instance(instance: Instance, because: str, observed: Observation, desired: Request) -> Listed:
+def _list_instance(instance: Instance, because: str, observed: Observation, connection: str) -> Listed:
     variables = {
         **_build_shared_variables(observed),
         "kubewin_owner": "wmco_byoh",
         "kubewin_without_node_because": because,
         **_build_instance_variables(instance),
-        **_build_connection_variables(
-            [Candidate(INSTANCE, instance.name)], observed, dataclasses.replace(desired, address=(INSTANCE,))
-        ),
+        **_build_connection_variables([(INSTANCE, instance.name)], observed, connection),
     }
     return Listed(
         instance.name, variables, ("kubewin_owner_wmco_byoh", f"kubewin_platform_{observed.platform or 'other'}")
@@ -222,29 +198,12 @@ def _find_owner(node: NodeListed, instance: Instance | None, platform: str) -> s
     return "wmco" if platform == "openshift" else _OWNERS.get(platform, "unmanaged")
 
 
-def _list_candidates(node: NodeListed, instance: Instance | None) -> list[Candidate]:
-    candidates = [Candidate(INSTANCE, instance.name)] if instance is not None else []
-    candidates += [Candidate(kind, value) for kind, value in node.addresses]
-    candidates += [Candidate(f"annotation:{key}", value) for key, value in node.annotations.items()]
-    return candidates + [Candidate(f"label:{key}", value) for key, value in node.labels.items()]
-
-
-def _build_connection_variables(candidates: list[Candidate], observed: Observation, desired: Request) -> dict[str, Any]:
-    # Only what was asked for or is an address by its nature belongs into a message.
-    requested = [
-        candidate for candidate in candidates if ":" not in candidate.origin or candidate.origin in desired.address
-    ]
-    choice = choose(requested, desired.address, desired.ip_family)
-    if not choice.value:
-        return {"kubewin_unreachable_because": choice.because}
+def _build_connection_variables(
+    addresses: Sequence[tuple[str, str]], observed: Observation, connection: str
+) -> dict[str, Any]:
+    address, because = choose(addresses)
+    if not address:
+        return {"kubewin_unreachable_because": because}
     # The operator's own way to its nodes is ssh; nothing says that they have WinRM.
-    kind = (
-        desired.connection if desired.connection != "auto" else "ssh" if observed.platform == "openshift" else "winrm"
-    )
-    port = {"ansible_port": desired.port} if desired.port is not None else {}
-    return {
-        "ansible_host": choice.value,
-        "kubewin_address_from": choice.origin,
-        **_CONNECTIONS[kind],
-        **port,
-    }
+    kind = connection if connection != "auto" else "ssh" if observed.platform == "openshift" else "winrm"
+    return {"ansible_host": address, **_CONNECTIONS[kind]}

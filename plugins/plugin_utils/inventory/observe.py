@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.wmco import OPERATOR_NAMESPACE
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.facts import Observation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 
 INSTANCES = "windows-instances"
 
 
-def observe(client: Client, server: str, *, instances_in: str | None, annotations: Iterable[str]) -> Observation:
-    """Read Windows Nodes, CSINodes and the ConfigMap of instances in that namespace (None: not asked for).
+def observe(client: Client, server: str, annotations: Iterable[str]) -> Observation:
+    """Read Windows Nodes, CSINodes and the ConfigMap of instances.
 
     Raises ClusterError, whose text names the rule that is missing: half an inventory is called none.
     """
@@ -29,19 +29,6 @@ def observe(client: Client, server: str, *, instances_in: str | None, annotation
         kubernetes=kubernetes,
         nodes=nodes,
         csi_nodes=csi_nodes,
-        instances=None if instances_in is None else _read_instances(client, instances_in),
+        instances=client.get(kinds.CONFIG_MAP, INSTANCES, OPERATOR_NAMESPACE),
         annotations=annotations,
     )
-
-
-def _read_instances(client: Client, namespace: str) -> dict[str, object] | None:
-    try:
-        return client.get(kinds.CONFIG_MAP, INSTANCES, namespace)
-    except ClusterError as error:
-        if error.status != 403:
-            raise
-        raise ClusterError(
-            f"{error} If no Windows Machine Config Operator runs, remove windows_instances from the option sources instead.",
-            error.reason,
-            error.status,
-        ) from error

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The page of an archive for support: what was gathered, what is missing, and the end of each file. Pure.
+"""The page of an archive for support: what was gathered, with links, and what is missing. Pure.
 
-It opens offline, in the archive and without it: no script, no other file that it needs. Names and texts come from hosts and
+It opens offline, and has no script. Names and texts come from hosts and
 a cluster and may hold anything, so they reach the page escaped.
 """
 
@@ -14,14 +14,9 @@ from html import escape
 from typing import Any
 from urllib.parse import quote
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import mask_controls
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render import page
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import number
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.parts import Missing, Part
-
-# Characters of a file's end on the page, and of all files together.
-_SHOWN = 20_000
-_TOGETHER = 4_000_000
 
 
 def render_page(
@@ -84,22 +79,12 @@ def _render_findings(hosts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _render_files(parts: Sequence[Part]) -> str:
-    shown, room = [], _TOGETHER
-    for part in parts:
-        end = part.text[-min(_SHOWN, room) :] if room > 0 else ""
-        room -= len(end)
-        shown.append(_render_file(part, end))
-    return page.section("files", number(len(parts), "file"), "".join(shown))
-
-
-def _render_file(part: Part, end: str) -> str:
-    problem = f' <span class="severity warning">{page.text(part.problem)}</span>' if part.problem else ""
-    before = (
-        f'<p class="soft">The last {len(end):,} characters; the archive has the whole file.</p>'
-        if len(end) < len(part.text)
-        else ""
-    )
-    return (
-        f'<details class="file"><summary><a href="{escape(quote(part.path), quote=True)}">{page.name(part.path)}</a> '
-        f"{part.size:,} bytes{problem}</summary>{before}<pre>{escape(mask_controls(end))}</pre></details>\n"
-    )
+    rows = [
+        (
+            f'<a href="{escape(quote(part.path), quote=True)}">{page.name(part.path)}</a>',
+            f"{part.size:,}",
+            page.text(part.problem),
+        )
+        for part in parts
+    ]
+    return _render_section("files", number(len(parts), "file"), ("File", "Bytes", "Problem"), rows)

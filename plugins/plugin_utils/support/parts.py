@@ -9,12 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-# Most bytes of one file. The page shows the end of each, so that it stays one that a browser opens.
+# Most bytes of one file.
 PART = 2 << 20
 MEBIBYTE = 1 << 20
-
-# What is kept first when all of it is too large, by the beginning of a file's path. What explains most comes first.
-_ORDER = ("summary.json", "diagnosis", "hosts/", "cluster/", "logs/", "readiness/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,21 +63,17 @@ def cut(part: Part, limit: int = PART) -> Part:
 
 
 def fit(parts: Iterable[Part], limit: int) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
-    """(those that fit into so many bytes together, those that are left out), each by path. Smaller files of a kind come first."""
+    """(those that fit into so many bytes together, those that are left out), each by path. Smaller files come first."""
     kept: list[Part] = []
     left_out: list[Part] = []
     room = limit
-    for part in sorted(parts, key=lambda part: (_rank(part.path), part.size, part.path)):
+    for part in sorted(parts, key=lambda part: (part.size, part.path)):
         if part.size <= room:
             kept.append(part)
             room -= part.size
         else:
             left_out.append(part)
     return _sort_by_path(kept), _sort_by_path(left_out)
-
-
-def _rank(path: str) -> int:
-    return next((at for at, begin in enumerate(_ORDER) if path.startswith(begin)), len(_ORDER))
 
 
 def _sort_by_path(parts: Sequence[Part]) -> tuple[Part, ...]:

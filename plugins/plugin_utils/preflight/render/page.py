@@ -95,8 +95,6 @@ td.because { min-width: 16rem; }
 tbody tr:hover { background: var(--hover); }
 details summary { cursor: pointer; color: var(--soft); font-size: .9rem; width: fit-content; }
 details ul { padding-left: 1.1rem; color: var(--soft); font-size: .9rem; }
-.file { border-top: 1px solid var(--line); padding: .35rem 0; }
-.file pre { overflow: auto; max-height: 40rem; font-size: .85rem; }
 .finding { border-top: 1px solid var(--line); padding: 1rem 0; }
 .finding:first-of-type { border-top: 0; padding-top: .2rem; }
 .finding h3 { display: flex; flex-wrap: wrap; gap: .5rem; align-items: center; }

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.facts import Observation
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.listing import Listed, Request, list_hosts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.listing import Listed, list_hosts
 
 SERVER = "https://api.example.com:6443"
 BYOH = {"windowsmachineconfig.openshift.io/byoh": "true"}
@@ -66,6 +66,6 @@ def cluster(
     )
 
 
-def listed(observed: Observation, **desired: Any) -> dict[str, Listed]:
+def listed(observed: Observation, connection: str = "auto") -> dict[str, Listed]:
     """The inventory of it, by host."""
-    return {one.name: one for one in list_hosts(observed, Request(**desired))}
+    return {one.name: one for one in list_hosts(observed, connection)}

@@ -19,7 +19,6 @@ def test_a_node_is_a_host_under_its_name_that_the_plays_will_verify() -> None:
     assert host.group == "kubewin_windows"
     assert host.variables["kubewin_node_name"] == "win-1"
     assert host.variables["ansible_host"] == "10.0.0.11"
-    assert host.variables["kubewin_address_from"] == "InternalIP"
 
 
 def test_a_node_without_an_address_is_listed_with_what_it_has_and_what_helps() -> None:
@@ -27,9 +26,8 @@ def test_a_node_without_an_address_is_listed_with_what_it_has_and_what_helps() -
     assert host.group == "kubewin_unreachable"
     assert "ansible_host" not in host.variables
     because = host.variables["kubewin_unreachable_because"]
-    assert "InternalIP 169.254.7.7 (link-local), Hostname win-3 (not requested)" in because
-    assert "expected one of windows_instance, InternalIP" in because
-    assert "Extend the option address" in because
+    assert "InternalIP 169.254.7.7 (link-local), Hostname win-3 (not used)" in because
+    assert "Set ansible_host with the option compose" in because
 
 
 def test_a_node_without_any_address_is_listed_too() -> None:
@@ -90,7 +88,6 @@ def test_the_connection_is_what_the_platforms_nodes_are_known_to_have(
     variables = listed(observed, connection=connection)["win-1"].variables
     assert {k: v for k, v in variables.items() if k in ("ansible_connection", "ansible_shell_type")} == expected
     assert "ansible_port" not in variables
-    assert listed(observed, port=2222)["win-1"].variables["ansible_port"] == 2222
 
 
 def test_users_and_passwords_are_never_set() -> None:
@@ -110,7 +107,6 @@ def test_an_instance_and_its_node_are_one_host_at_the_address_that_the_operator_
     found = listed(cluster(WIN1, WIN2, instances={key: "username=Administrator"}))
     assert set(found) == {"win-1", "win-2"}
     assert found["win-1"].variables["ansible_host"] == key
-    assert found["win-1"].variables["kubewin_address_from"] == "windows_instance"
     assert found["win-1"].variables["kubewin_owner"] == "wmco_byoh"
     assert "kubewin_instance" not in found["win-2"].variables
 
@@ -164,31 +160,25 @@ def test_a_key_that_would_be_an_option_on_a_command_line_is_never_an_address() -
     assert "ansible_host" not in host.variables
 
 
-def test_sources_select_the_hosts_to_list() -> None:
-    observed = cluster(WIN1, WIN2, instances={"10.0.0.12": "username=a", "10.0.0.99": "username=a"})
-    assert set(listed(observed, instances=False)) == {"win-1", "win-2"}
-    assert set(listed(observed, nodes=False)) == {"win-2", "10.0.0.99"}
-
-
 # What the user's own expressions make of it
 
 
 def test_an_address_that_was_composed_makes_a_host_reachable() -> None:
-    host = listed(cluster(LOST))["win-3"].merge_composed({"ansible_host": "win-3.corp.example", "x": 1}, ("ipv4",))
+    host = listed(cluster(LOST))["win-3"].merge_composed({"ansible_host": "win-3.corp.example", "x": 1})
     assert host.group == "kubewin_windows"
     assert "kubewin_unreachable_because" not in host.variables
-    assert (host.variables["kubewin_address_from"], host.variables["x"]) == ("compose", 1)
+    assert host.variables["x"] == 1
 
 
-@pytest.mark.parametrize("given", ["", None, "-oProxyCommand=id", "10.0.0.1; id", "fd00::1"])
+@pytest.mark.parametrize("given", ["", None, "-oProxyCommand=id", "10.0.0.1; id"])
 def test_an_address_that_was_composed_and_is_none_makes_a_host_unreachable(given: Any) -> None:
-    host = listed(cluster(WIN1))["win-1"].merge_composed({"ansible_host": given}, ("ipv4",))
+    host = listed(cluster(WIN1))["win-1"].merge_composed({"ansible_host": given})
     assert host.group == "kubewin_unreachable"
-    assert not {"ansible_host", "kubewin_address_from"} & set(host.variables)
+    assert "ansible_host" not in host.variables
     assert "compose set" in host.variables["kubewin_unreachable_because"]
 
 
 def test_other_variables_that_were_composed_move_nothing() -> None:
     found = listed(cluster(WIN1, LOST))
-    assert found["win-1"].merge_composed({"x": 1}, ("ipv4",)).group == "kubewin_windows"
-    assert found["win-3"].merge_composed({"x": 1}, ("ipv4",)).group == "kubewin_unreachable"
+    assert found["win-1"].merge_composed({"x": 1}).group == "kubewin_windows"
+    assert found["win-3"].merge_composed({"x": 1}).group == "kubewin_unreachable"

@@ -13,7 +13,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import Clu
 from unit.plugins.plugin_utils.inventory.clusters import SERVER, csi_node, node
 from unit.plugins.plugin_utils.kube.fakes import ApiError, Clock, Response
 
-CONFIG_MAP = "/api/v1/namespaces/operator/configmaps/windows-instances"
+CONFIG_MAP = "/api/v1/namespaces/openshift-windows-machine-config-operator/configmaps/windows-instances"
 
 
 class Server:
@@ -38,10 +38,10 @@ class Server:
         return Response(answer)
 
 
-def observed(server: Server, instances_in: str | None = "operator") -> Observation:
+def observed(server: Server) -> Observation:
     clock = Clock()
     client = Client(server, retry_for=5, clock=clock, sleep=clock.sleep)
-    return observe(client, SERVER, instances_in=instances_in, annotations=())
+    return observe(client, SERVER, annotations=())
 
 
 def test_four_reads_and_no_node_of_another_system() -> None:
@@ -57,12 +57,6 @@ def test_four_reads_and_no_node_of_another_system() -> None:
     }
 
 
-def test_instances_that_were_not_requested_are_not_read() -> None:
-    server = Server()
-    assert observed(server, instances_in=None).instances == ()
-    assert CONFIG_MAP not in [path for _method, path, _selector in server.asked]
-
-
 def test_the_operators_instances_are_read_where_they_are() -> None:
     found = observed(Server(**{CONFIG_MAP: {"data": {"10.0.0.99": "username=core"}}}))
     assert [(one.name, one.user) for one in found.instances] == [("10.0.0.99", "core")]
@@ -74,7 +68,7 @@ def test_the_operators_instances_are_read_where_they_are() -> None:
     [
         ("/api/v1/nodes", ['resources: ["nodes"], verbs: ["list"]']),
         ("/apis/storage.k8s.io/v1/csinodes", ['resources: ["csinodes"], verbs: ["list"]']),
-        (CONFIG_MAP, ['resources: ["configmaps"], verbs: ["get"]', "remove windows_instances from the option sources"]),
+        (CONFIG_MAP, ['resources: ["configmaps"], verbs: ["get"]']),
     ],
 )
 def test_half_an_inventory_is_refused_with_the_rule_that_is_missing(path: str, words: list[str]) -> None:
