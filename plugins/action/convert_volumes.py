@@ -12,13 +12,11 @@ from ansible_collections.kubewin.csi.plugins.modules.convert_volumes import DOCU
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import (
-    ConversionOptionError,
     RunOptions,
     parse_run_options,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.run import ConversionResult, Conversions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.namespaces import check_namespace
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import require_roles
 
 
@@ -92,9 +90,6 @@ def refuse(client: Client, request: RunOptions) -> None:
         *(("kubewin-csi-records", name) for name in namespaces),
     ]
     require_roles(client, bindings, "a conversion")
-    for name in namespaces:
-        if why := check_namespace(client, name, "records are"):
-            raise ConversionOptionError(why)
 
 
 def describe_states(results: Sequence[Mapping[str, Any]], *, check: bool) -> Iterator[str]:

@@ -20,13 +20,12 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action
     read_variable,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import read_plans
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.interruption import interruptible
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.interruption import Interrupted, interruptible
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.start import INPUTS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import CLUSTER_ARG_SPEC, connect
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import SERVING_LABEL
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.termination import Interrupted
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, observe, plan, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.action import WindowsAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.cluster_node import ClusterNode

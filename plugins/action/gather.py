@@ -24,8 +24,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.files import writ
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.redactor import Redactor
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.structured import list_structure_names
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.support.archive import build_archive
-from ansible_collections.kubewin.csi.plugins.plugin_utils.support.explain import explain
+from ansible_collections.kubewin.csi.plugins.plugin_utils.support.archive import build_archive, explain
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.observe import Gathered, gather
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.parts import Missing, Part, cut
 

@@ -27,12 +27,12 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.hosts import (
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import (
     INPUTS,
+    as_list,
     blank,
     parse_inputs,
     switched,
     wrong,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lists import as_list
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.tags import wrong_tags
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS

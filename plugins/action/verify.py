@@ -14,12 +14,12 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.modules.verify import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import read_rows, verified
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.interruption import ignore_signals
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.table import render_table
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.termination import ignore_signals
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.apply import Prover, VerifyLimits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.cleanup import (
     PATIENCE,
@@ -29,8 +29,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.cleanup import 
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import PREFIX, RunScope
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.observe import read_plan, refuse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.options import parse_request
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import VerifyTarget
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import VerifyTarget, parse_request
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.verdict import (
     Proof,
     describe_failures,

@@ -73,7 +73,7 @@ annotations: [example.com/management-address]
 # Hosts for which an expression fails do not change, unless strict is true.
 compose:
   ansible_host: kubewin_node.annotations['example.com/management-address']
-  ansible_port: 2222
+  ansible_port: "2222"
   # The users of WMCO's instances.
   ansible_user: kubewin_instance_user
 
@@ -189,7 +189,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         composed = {}
         for name, expression in self.get_option("compose").items():
             try:
-                composed[name] = self._compose(str(expression), variables)
+                composed[name] = self._compose(expression, variables)
             except Exception as error:
                 if strict:
                     raise AnsibleParserError(

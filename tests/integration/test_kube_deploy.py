@@ -20,7 +20,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import D
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.namespaces import check_namespace
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.lease import upgrade_lease
 from integration.kube import VSPHERE, applied, cluster_objects, connect, planned, remove_driver, writes
 from integration.late_writes import HoldingProxy, LateWrite, accepted, nth
 from integration.playbooks import play
@@ -340,19 +340,16 @@ def test_an_upstream_daemon_set_under_our_name_is_never_touched(clean: Lab) -> N
 
 
 def test_a_namespace_that_is_being_deleted_is_refused_before_anything_is_to_be_kept_there(lab: Lab) -> None:
-    """With the bindings of upgrade.yml and convert_volumes.yml in the namespaces of their journals and records."""
+    """With the Lease of upgrade.yml and convert_volumes.yml in the namespaces of their journals and records."""
     client = connect(lab.state.kubeconfigs["admin"])
     name, path = "leaving", "/api/v1/namespaces/leaving"
     held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held", "finalizers": ["example.com/held"]}}
-    assert check_namespace(client, name, "the journal is") == (
-        "Namespace leaving, where the journal is to be kept, does not exist. Create it: kubectl create namespace leaving"
-    )
     lab.api.ensure("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    assert check_namespace(client, name, "the journal is") == ""
     lab.api.ensure(f"{path}/configmaps", held)
     try:
         lab.api.delete(path)
-        assert "where records are to be kept, is being deleted" in check_namespace(client, name, "records are")
+        with pytest.raises(ClusterError, match="namespace leaving because it is being terminated"):
+            upgrade_lease(client, name, "me").take()
     finally:
         lab.api.patch(f"{path}/configmaps/held", {"metadata": {"finalizers": None}})
     eventually(lambda: not lab.api.ok(path), "it is gone")

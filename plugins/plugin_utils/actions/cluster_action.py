@@ -26,7 +26,7 @@ from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions import driver_options
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import blank
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.interruption import interruptible
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.interruption import Interrupted, interruptible
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.names import (
     list_kubeconfig_secrets,
@@ -36,7 +36,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.start import INPU
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import CLUSTER_ARG_SPEC, connect
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.termination import Interrupted
 
 _OF_A_FAILURE = ("failed", "msg", "reason", "changed")
 

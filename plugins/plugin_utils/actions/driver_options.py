@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import blank
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lists import as_list
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import as_list, blank
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
 

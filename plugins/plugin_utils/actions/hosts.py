@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import switched
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lists import as_list
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import as_list, switched
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 
 # Those that work on Windows hosts; the others go over the cluster from localhost alone.

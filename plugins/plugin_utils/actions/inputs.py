@@ -13,7 +13,6 @@ from difflib import get_close_matches
 from typing import Any
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lists import as_list
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.target import KEYS, ONLY_EVALUATED, parse_target
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.options import is_toleration
@@ -65,6 +64,18 @@ def parse_inputs(playbook: str, variables: Mapping[str, object]) -> dict[str, An
     if validated.error_messages:
         raise ValueError("\n".join(validated.error_messages))
     return {name.removeprefix("kubewin_"): value for name, value in validated.validated_parameters.items()}
+
+
+def as_list(value: object, separator: str = ",") -> list[str]:
+    """The entries of a list, or of text of a survey or a command line; none of nothing."""
+    if isinstance(value, (list, tuple)):
+        parts = [str(part) for part in value]
+    else:
+        text = "" if value is None else str(value).strip()
+        written = len(text) > 1 and text[0] == "[" and text[-1] == "]"
+        parts = re.split(f"[{re.escape(separator)}\n]", text[1:-1] if written else text)
+        parts = [part.strip().strip("'\"") if written else part for part in parts]
+    return [part.strip() for part in parts if part.strip()]
 
 
 def _path(value: object) -> str:

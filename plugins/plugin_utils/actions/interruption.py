@@ -12,10 +12,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.termination import SIGNALS, Interrupted, ignore_signals
-
+# Signals that terminate a process.
+SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 # Seconds between two checks that the run still exists.
 _INTERVAL = 0.5
+
+
+class Interrupted(BaseException):
+    """The run was terminated. Not an Exception, so that no handler takes it for a failure."""
+
+    reason = "interrupted"
+
+
+def ignore_signals() -> None:
+    """Ignore termination from here on: what follows is the cleanup."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager

@@ -17,7 +17,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import M
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.observe import DataRequest, ReadableClaim, VolumeReader
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.namespaces import check_namespace
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import require_roles
 
 # In a result; baselines hold everything.
@@ -91,8 +90,6 @@ class DataRun:
         bindings = [("kubewin-csi-data", None), ("kubewin-csi-records", options["record_namespace"])]
         bindings += [("kubewin-csi-data-pods", namespace) for namespace in self._readers]
         require_roles(self._client, bindings, "reading volumes")
-        if why := check_namespace(self._client, options["record_namespace"], "baselines are"):
-            raise DataRefusedError(why)
         if options["compare"] and not options["keep_going"]:
             absent = [claim for claim in self._claims if self._read_baseline(claim) is None]
             if absent:

@@ -1,25 +1,31 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Cordons of Nodes with their owner, and the wait for volume operations in flight."""
+"""Cordons of Nodes with their owner, and the wait for volume operations in flight.
+
+csi-proxy serves one call after another with no memory of its own, so it may be stopped whenever no pod's volumes are
+being mounted, unmounted or resized. Running pods keep their mounts while it is away.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import Awaited, Waits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.activity import explain_volume_operations
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import CORDONED
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import list_claims
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts, list_claims
 
 Object = dict[str, Any]
 
 # Seconds between two checks, each of which lists pods.
 _LOOK_AGAIN = 5.0
+# A claim in one of these conditions still has work to do on the node that holds the volume
+# (https://kubernetes.io/docs/concepts/storage/persistent-volumes/#expanding-persistent-volumes-claims).
+_RESIZING = frozenset({"Resizing", "FileSystemResizePending"})
 
 
 def plan_cordon(node: Object, reason: str) -> Object:
@@ -34,6 +40,24 @@ def plan_uncordon(node: Object, reason: str) -> Object:
     if (node["metadata"].get("annotations") or {}).get(CORDONED) != reason:
         return {}
     return {"metadata": {"annotations": {CORDONED: None}}, "spec": {"unschedulable": False}}
+
+
+def explain_volume_operations(pods: Iterable[Mapping[str, Any]], claims: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Why the Node's volumes are not at rest, empty when they are. pods: all of this Node; claims: those they use."""
+    reasons = []
+    for pod in map(PodFacts.from_object, pods):
+        if not pod.volumes or pod.finished:
+            continue
+        if pod.deleting:
+            reasons.append(f"{pod.title} is terminating and its volumes are being unmounted")
+        elif pod.phase == "Pending":
+            reasons.append(f"{pod.title} is starting and its volumes are being mounted")
+    for claim in claims:
+        metadata = claim["metadata"]
+        conditions = (claim.get("status") or {}).get("conditions") or []
+        if any(entry.get("type") in _RESIZING and entry.get("status") == "True" for entry in conditions):
+            reasons.append(f"claim {metadata['namespace']}/{metadata['name']} is being resized")
+    return reasons
 
 
 def find_volume_operations(client: Client, node: str) -> list[str]:

@@ -17,6 +17,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.redacto
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.page import render_page
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.parts import MEBIBYTE, Missing, Part, fit
 
+# Lines about what is missing; the archive has all of them.
+_NAMED = 20
+
 
 @dataclass(frozen=True, slots=True)
 class Archive:
@@ -80,3 +83,20 @@ def list_unread(hosts: Sequence[Mapping[str, Any]]) -> Iterator[Missing]:
         for part in host.get("parts") or ():
             if part.get("problem"):
                 yield Missing(f"hosts/{host['name']}/{part['path']}", str(part["problem"]))
+
+
+def explain(files: Sequence[Part], missing: Sequence[Missing], hosts: Sequence[str], path: str | None) -> list[str]:
+    """The lines of the closing summary. path: the archive, None in check mode."""
+    size = sum(part.size for part in files) / MEBIBYTE
+    did = "Gathered" if path else "Would gather"
+    sources = f"{len(hosts)} Windows host{'' if len(hosts) == 1 else 's'} and the cluster" if hosts else "the cluster"
+    lines = [f"{did} {len(files)} files ({size:.1f} MiB) of {sources}."]
+    if missing:
+        lines += ["Missing:", *(f"  {gap.line()}" for gap in missing[:_NAMED])]
+        lines += [f"  and {len(missing) - _NAMED} more, see summary.json"] if len(missing) > _NAMED else []
+    lines.append(
+        "Secrets are replaced. Names of hosts, namespaces and workloads are not: read the archive before you send it."
+    )
+    if path:
+        lines += [f"Archive: {path}", "Unpack it and open index.html."]
+    return lines

@@ -17,7 +17,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions impor
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.wmco import OPERATOR_NAMESPACE
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import bind_client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.namespaces import check_namespace
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import require_roles
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade import snapshot, wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.apply import UpgradeExecutor, UpgradeObserver
@@ -102,11 +101,8 @@ class Upgrade:
 
     def refuse(self) -> None:
         """Refuse what would fail half way: missing permissions and the journal's namespace."""
-        namespace = self._options["namespace"]
-        bindings = (("kubewin-csi-upgrade", None), ("kubewin-csi-records", namespace))
+        bindings = (("kubewin-csi-upgrade", None), ("kubewin-csi-records", self._options["namespace"]))
         require_roles(self._client, bindings, "an upgrade")
-        if why := check_namespace(self._client, namespace, "the journal is"):
-            raise UpgradeRefusedError(why)
 
     def collect_findings(self, observed: UpgradeObservation) -> list[Finding]:
         """Return findings about WMCO; blockers among them raise UpgradeRefusedError in `open`."""

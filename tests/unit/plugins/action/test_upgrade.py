@@ -15,8 +15,7 @@ import pytest
 import yaml
 from ansible_collections.kubewin.csi.plugins.action import upgrade
 from ansible_collections.kubewin.csi.plugins.action.upgrade import ActionModule
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lists import as_list
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS, as_list
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import ChangeObject

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[5]
 # Python handles a signal that comes right before one when that is over.
 TASK = """\
 import os, signal, time
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.termination import Interrupted
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.interruption import Interrupted
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.interruption import interruptible
 
 try:

@@ -11,12 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.interruption import interruptible
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.interruption import Interrupted, interruptible
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import ConversionRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import ConversionLimits, RunOptions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.run import ConversionResult, Conversions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.termination import Interrupted
 from unit.plugins.plugin_utils.convert.test_record import record
 
 OPTIONS = RunOptions(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.activity import explain_volume_operations
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import list_claims
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.quiesce import explain_volume_operations
 
 
 def pod(phase: str = "Running", volumes: list[dict[str, Any]] | None = None, deleted: bool = False) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.support.explain import explain
+from ansible_collections.kubewin.csi.plugins.plugin_utils.support.archive import explain
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.parts import Missing, Part, cut, fit
 
 
