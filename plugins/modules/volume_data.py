@@ -34,12 +34,8 @@ attributes:
     description: Will not return details about what has changed; baselines are data, not configuration.
     support: none
 options:
-  namespace:
-    description: Namespace of claims that are listed without one.
-    type: str
-    default: ''
   claims:
-    description: Names of the PersistentVolumeClaims, as C(name) or C(namespace/name). Each must be bound.
+    description: Names of the PersistentVolumeClaims, as C(namespace/name). Each must be bound.
     type: list
     elements: str
     default: []
@@ -111,14 +107,12 @@ seealso:
 EXAMPLES = r"""
 - name: Save a baseline of two volumes
   kubewin.csi.volume_data:
-    namespace: shop
-    claims: [data-orders-0, data-orders-1]
+    claims: [shop/data-orders-0, shop/data-orders-1]
     name: orders-2026
 
 - name: Compare with the baseline; logs may have grown
   kubewin.csi.volume_data:
-    namespace: shop
-    claims: [data-orders-0, data-orders-1]
+    claims: [shop/data-orders-0, shop/data-orders-1]
     name: orders-2026
     compare: true
     append_only: ['*.log', 'journal/*']

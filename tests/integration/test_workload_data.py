@@ -36,8 +36,7 @@ CLAIMS = ("orders", "films")
 DEEP = "/".join(["a" * 60] * 6)
 TASK = {
     "kubeconfig": "{{ kubeconfig }}",
-    "namespace": storage.NAMESPACE,
-    "claims": list(CLAIMS),
+    "claims": [f"{storage.NAMESPACE}/{claim}" for claim in CLAIMS],
     "renew": "{{ renew | default(false) }}",
 }
 PLAY = [
@@ -109,8 +108,7 @@ class Shop:
         """The action's result, in this process."""
         given: dict[str, Any] = {
             "kubeconfig": str(self.kubeconfig),
-            "namespace": storage.NAMESPACE,
-            "claims": list(claims or CLAIMS),
+            "claims": [f"{storage.NAMESPACE}/{claim}" for claim in claims or CLAIMS],
             "append_only": ["*.log"],
             "limit": 4096,
             "rate": 4096,
@@ -250,8 +248,8 @@ def test_the_guides_playbook_records_files_and_reports_missing_ones(shop: Shop, 
     guide = (ROOT / "docs" / "docsite" / "rst" / "guide_data.rst").read_text(encoding="utf-8")
     found = re.search(r"code-block:: yaml\n\n((?:   .*\n|\n)+)", guide)
     assert found
-    text = found[1].replace("namespace: shop", f"namespace: {storage.NAMESPACE}")
-    text = text.replace("[data-orders-0, data-orders-1]", "[orders]").replace("~/.kube/config", str(shop.kubeconfig))
+    text = found[1].replace("[shop/data-orders-0, shop/data-orders-1]", f"[{storage.NAMESPACE}/orders]")
+    text = text.replace("~/.kube/config", str(shop.kubeconfig))
     playbook = tmp_path / "read_data.yml"
     playbook.write_text(textwrap.dedent(text), encoding="utf-8")
     shop.bind()

@@ -38,11 +38,10 @@ def check_options(options: Mapping[str, Any]) -> list[str]:
         raise DataRefusedError("record_namespace is empty, expected an existing namespace for the baselines.")
     if not options["claims"] and not options["forget"]:
         raise DataRefusedError("claims is empty; name one or more PersistentVolumeClaims.")
-    claims = [claim if "/" in claim else f"{options['namespace']}/{claim}" for claim in options["claims"]]
-    for claim in claims:
+    for claim in options["claims"]:
         namespace, _slash, name = claim.partition("/")
         if not namespace or not name or "/" in name:
-            raise DataRefusedError(f"claims has {claim!r}, expected namespace/name, or name with the option namespace.")
+            raise DataRefusedError(f"claims has {claim!r}, expected namespace/name.")
     for name in ("limit", "rate", "timeout", "step_timeout"):
         if options[name] < 1:
             raise DataRefusedError(f"{name} is {options[name]}, expected at least 1.")
@@ -50,7 +49,7 @@ def check_options(options: Mapping[str, Any]) -> list[str]:
         raise DataRefusedError(
             "compare and renew are both true, expected one of them: renew would replace the baseline before the comparison."
         )
-    return list(dict.fromkeys(claims))
+    return list(dict.fromkeys(options["claims"]))
 
 
 class DataRun:
