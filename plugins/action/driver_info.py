@@ -28,16 +28,12 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import fi
 
 
 class ActionModule(ClusterAction):
-    """Observes the cluster and plans the driver."""
+    """Observes the cluster, plans the driver and shows the plan."""
 
     argument_spec: ClassVar[ArgumentSpec] = {
         **declared.make_argument_spec(declared.INFO),
         **read_argument_spec(DOCUMENTATION),
     }
-
-    def read_run(self) -> dict[str, Any]:
-        """The plan is shown."""
-        return {"show": True}
 
     def work(self, options: Mapping[str, Any]) -> None:
         """Return the plan and its objects."""
@@ -64,8 +60,7 @@ class ActionModule(ClusterAction):
         self.result.update(
             driver_plan=driver_plan, definition=definition, planned=[make_entry(driver_plan, definition)]
         )
-        if options["show"]:
-            self.display(*describe_plan(driver_plan, every=self.check_mode or self._display.verbosity > 0))
+        self.display(*describe_plan(driver_plan, every=self.check_mode or self._display.verbosity > 0))
 
 
 def read_request(options: Mapping[str, Any], csi_proxy_version: str = RECOMMENDED) -> DriverRequest:

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.action import preflight_info
+from ansible_collections.kubewin.csi.plugins.action.host_evidence import gather_folder
 from ansible_collections.kubewin.csi.plugins.modules.gather import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.gathered import gather_folder
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import gathered as gathered_host
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import observed, read_rows
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.secrets import held

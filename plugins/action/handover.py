@@ -36,9 +36,7 @@ class ActionModule(ClusterAction):
             name = choose_driver(find_node_plugins(client), option, "node plugin for Windows")
         driver, definitions = find_driver(name), list[dict[str, Any]]()
         if options["direction"] == "to_kubewin":
-            planned = self.call(
-                driver_info.ActionModule, driver=driver.key, replace=options["replace"], require=True, show=True
-            )
+            planned = self.call(driver_info.ActionModule, driver=driver.key, replace=options["replace"], require=True)
             definitions = parse_definitions(planned["definition"])
         run = HandoverRun(client, driver, definitions, options, self.show)
         plan = run.read_plan()

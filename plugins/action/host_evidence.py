@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.gathered import gather_folder
+from ansible import constants
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.secrets import held
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.files import write_whole
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.redactor import Redactor
@@ -69,3 +70,8 @@ class ActionModule(WindowsAction):
             for part in parts:
                 write_whole(folder, part.path, part.text.encode("utf-8", "replace"))
         return {"changed": False, "parts": [part.as_dict() for part in parts], "problem": lost}
+
+
+def gather_folder() -> Path:
+    """Where a run keeps the files for its archive: in the directory that Ansible makes for each run, and removes at its end."""
+    return Path(vars(constants)["DEFAULT_LOCAL_TMP"]) / "kubewin-gather"

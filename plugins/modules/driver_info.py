@@ -12,6 +12,7 @@ version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
   - Reads a cluster and plans a driver's Windows node plugin for it, with release, mode, namespace, prerequisites and blockers.
+  - Prints the plan, in check mode with every line.
   - Changes nothing. Fails because of a blocker only with O(require); RV(driver_plan.deployable) and RV(driver_plan.refusal) report it. A combination that
     cannot work is refused with the nearest one that can.
   - Renders the plan with the templates of the role C(csi_driver), as RV(definition).
@@ -35,10 +36,6 @@ options:
     default: ''
   require:
     description: Fail with RV(driver_plan.refusal) as the message if there is a blocker.
-    type: bool
-    default: false
-  show:
-    description: Print the plan, in check mode with every line.
     type: bool
     default: false
 seealso:

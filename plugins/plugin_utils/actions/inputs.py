@@ -289,9 +289,6 @@ INPUTS: dict[str, Input] = {
             " controller.",
             False,
         ),
-    ),
-    **_of(
-        "enable_csi handover",
         quiesce=_one_of("cordon", "none").of(
             "Action before csi-proxy is stopped or a node plugin is handed over. C(cordon) cordons the Node and waits "
             "until no volume operation is in flight.",

@@ -19,7 +19,7 @@ class InTree:
     """One in-tree plugin.
 
     plugin: which is its provisioner's name as well. field: of PersistentVolume and of pods. driver: the CSI driver's
-    name. gate: of the migration, CSIMigration<gate>. alpha, beta_off, beta_on, ga, gone: Kubernetes minor releases;
+    name. gate: of the migration, CSIMigration<gate>. beta_on, ga, gone: Kubernetes minor releases;
     empty for a step that never was. gone: its code left Kubernetes. translated: the translation library still knows it.
     locked: from which on the gate cannot be switched off, where that is not ga. broken: kubelet releases, "1.29.0", that
     do not mount its volumes, with the issue. provisioner, attacher: the first release of each sidecar whose translation
@@ -30,8 +30,6 @@ class InTree:
     field: str
     driver: str
     gate: str
-    alpha: str
-    beta_off: str
     beta_on: str
     ga: str
     gone: str
@@ -62,24 +60,24 @@ class InTree:
 
 
 PLUGINS: tuple[InTree, ...] = (
-    InTree("kubernetes.io/aws-ebs", "awsElasticBlockStore", "ebs.csi.aws.com", "AWS", "1.14", "1.17", "1.23", "1.25", "1.27"),
-    InTree("kubernetes.io/azure-disk", "azureDisk", "disk.csi.azure.com", "AzureDisk", "1.15", "1.19", "1.23", "1.24", "1.27"),
+    InTree("kubernetes.io/aws-ebs", "awsElasticBlockStore", "ebs.csi.aws.com", "AWS", "1.23", "1.25", "1.27"),
+    InTree("kubernetes.io/azure-disk", "azureDisk", "disk.csi.azure.com", "AzureDisk", "1.23", "1.24", "1.27"),
     InTree(
-        "kubernetes.io/azure-file", "azureFile", "file.csi.azure.com", "AzureFile", "1.15", "1.21", "1.24", "1.26", "1.30",
+        "kubernetes.io/azure-file", "azureFile", "file.csi.azure.com", "AzureFile", "1.24", "1.26", "1.30",
         locked="1.27", broken=(("1.32.0", "https://github.com/Azure/AKS/issues/4947"),),
     ),
-    InTree("kubernetes.io/gce-pd", "gcePersistentDisk", "pd.csi.storage.gke.io", "GCE", "1.14", "1.17", "1.23", "1.25", "1.28"),
-    InTree("kubernetes.io/cinder", "cinder", "cinder.csi.openstack.org", "OpenStack", "1.14", "", "1.18", "1.24", "1.26"),
+    InTree("kubernetes.io/gce-pd", "gcePersistentDisk", "pd.csi.storage.gke.io", "GCE", "1.23", "1.25", "1.28"),
+    InTree("kubernetes.io/cinder", "cinder", "cinder.csi.openstack.org", "OpenStack", "1.18", "1.24", "1.26"),
     InTree(
-        "kubernetes.io/vsphere-volume", "vsphereVolume", "csi.vsphere.vmware.com", "vSphere", "1.18", "1.19", "1.25", "1.26", "1.30",
+        "kubernetes.io/vsphere-volume", "vsphereVolume", "csi.vsphere.vmware.com", "vSphere", "1.25", "1.26", "1.30",
         locked="1.29", broken=(("1.29.0", "https://github.com/kubernetes/kubernetes/issues/122341"),),
         provisioner="2.0.0", attacher="3.0.0",
     ),
     InTree(
-        "kubernetes.io/portworx-volume", "portworxVolume", "pxd.portworx.com", "Portworx", "1.23", "1.25", "1.31", "1.33", "1.36",
+        "kubernetes.io/portworx-volume", "portworxVolume", "pxd.portworx.com", "Portworx", "1.31", "1.33", "1.36",
         provisioner="3.2.0", attacher="3.4.0",
     ),
-    InTree("kubernetes.io/rbd", "rbd", "rbd.csi.ceph.com", "RBD", "1.23", "", "", "", "1.31", translated=False),
+    InTree("kubernetes.io/rbd", "rbd", "rbd.csi.ceph.com", "RBD", "", "", "1.31", translated=False),
 )  # fmt: skip
 
 # What left Kubernetes without a CSI driver taking over: by field, the minor release in which its code was gone.

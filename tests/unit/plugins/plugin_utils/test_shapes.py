@@ -18,7 +18,6 @@ FACTS_RETURNED_WHOLE = PLUGIN_UTILS / "windows" / "model.py"
 
 # Facts that a catalog entry states before a plan needs them; each is described in its docstring.
 STATED_ONLY = {
-    "InTree": {"alpha", "beta_off"},
     "RemainingObject": {"kept"},
 }
 
