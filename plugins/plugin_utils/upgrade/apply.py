@@ -21,6 +21,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import Held
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import read_uptime
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.modify import modify
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode, Taint
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
@@ -196,10 +197,17 @@ class UpgradeObserver:
 
 
 class UpgradeExecutor:
-    """Changes the cluster. client: checks before each write that the run may still do it. notify: progress callback."""
+    """Changes the cluster. client: checks before each write that the run may still do it. notify: progress callback.
 
-    def __init__(self, client: Client, observer: UpgradeObserver, notify: Callable[[str], None]) -> None:
-        self._client, self._observer, self._notify = client, observer, notify
+    clock: runs also while this machine sleeps.
+    """
+
+    def __init__(
+        self, client: Client, observer: UpgradeObserver, notify: Callable[[str], None], *, clock: Callable[[], float] = read_uptime
+    ) -> None:  # fmt: skip
+        self._client, self._observer, self._notify, self._clock = client, observer, notify, clock
+        # When each version of a Lease was first read.
+        self._seen: dict[tuple[str, str], float] = {}
 
     def execute(self, action: ChangeObject) -> None:
         """Make one change; the next observation shows its effect."""
@@ -222,7 +230,10 @@ class UpgradeExecutor:
         modify(self._client, kinds.NODE, action.node, None, lambda node: _build_patch(node, action))
 
     def _find_live_run(self, pod: PodFacts) -> str:
-        """Which other run of this collection seems to work with a helper pod, by the Leases of its feature; empty if none does."""
+        """Which other run of this collection may work with a helper pod, by the Leases of its feature; empty if none does.
+
+        A run counts as ended once its Lease did not change for as long as it lasts, by the clock of this run.
+        """
         manager, feature = pod.owner
         if manager != MANAGER:
             return ""
@@ -232,8 +243,12 @@ class UpgradeExecutor:
             if error.status != 403:
                 raise
             return f"the Leases that show whether its run ended cannot be read: {error}"
-        helds = [Held.from_object(lease, self._client.now()) for lease in leases]
-        return next((f"its run may be alive: {held}" for held in helds if held is not None and held.fresh), "")
+        read_at, server_time = self._clock(), self._client.now()
+        helds = [held for held in (Held.from_object(lease, server_time) for lease in leases) if held is not None]
+        for held in helds:
+            self._seen.setdefault((held.holder, held.version), read_at)
+        live = (held for held in helds if read_at - self._seen[held.holder, held.version] < held.lasts)
+        return next((f"its run may be alive: {held}" for held in live), "")
 
     def dry_run_evictions(self, node: str, pods: Sequence[PodFacts]) -> list[str]:
         """Return why the API server would refuse to evict these pods now."""
