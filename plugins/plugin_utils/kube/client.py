@@ -49,8 +49,9 @@ _MERGE = "application/merge-patch+json"
 
 # Tries of a list whose page expired.
 _LIST_TRIES = 3
-# Seconds to wait for a container's log: its kubelet may be gone.
+# Seconds to wait for the next part of a container's log, since its kubelet may be gone, and for all of it.
 _LOG_SILENCE = 5
+_LOG_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +299,10 @@ class Client(Transport):
     def read_log_bytes(
         self, namespace: str, pod: str, container: str, *, tail: int, most: int = 1 << 20, previous: bool = False
     ) -> bytes:
-        """The last lines of a container's log, at most so many bytes, as they are. Asked once: a kubelet may be gone."""
+        """The last lines of a container's log, at most so many bytes, as they are. Asked once: a kubelet may be gone.
+
+        The API server passes on what the kubelet sends, which need not keep to limitBytes and may never end.
+        """
         query = [
             ("container", container), ("tailLines", str(tail)), ("limitBytes", str(most)),
             ("previous", "true" if previous else "false"),
@@ -306,7 +310,14 @@ class Client(Transport):
         path = f"{kinds.POD.path(namespace, pod)}/log"
         call = ApiCall("get the log of", kinds.POD, namespace, pod)
         with raise_cluster_errors(call, f"no answer for the log of pod {namespace}/{pod}"):
-            return bytes(self._send("GET", path, query_params=query, _request_timeout=_LOG_SILENCE).data)
+            response = self._send("GET", path, query_params=query, _request_timeout=_LOG_SILENCE)
+            log, ends = bytearray(), self._clock() + _LOG_SECONDS
+            for chunk in response.stream(amt=65536, decode_content=True):
+                log += chunk
+                if len(log) >= most or self._clock() > ends:
+                    break
+            response.close()
+            return bytes(log[:most])
 
     def execute(self, namespace: str, pod: str, container: str, command: Sequence[str], timeout: float) -> Executed:
         """Run a command in a container and wait for its end, at most timeout seconds.

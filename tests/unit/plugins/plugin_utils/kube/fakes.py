@@ -29,9 +29,12 @@ class Response:
 
     def stream(self, amt: int, decode_content: bool) -> Iterator[bytes]:
         # Cut in the middle of lines, as a network does.
-        whole = b"".join(json.dumps(line).encode() + b"\n" for line in self._lines)
+        whole = b"".join(json.dumps(line).encode() + b"\n" for line in self._lines) or self.data
         for start in range(0, len(whole), 7):
             yield whole[start : start + 7]
+
+    def close(self) -> None:
+        """Read no more of it."""
 
 
 class ApiError(Exception):

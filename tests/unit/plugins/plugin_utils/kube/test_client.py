@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
 from typing import Any
@@ -277,6 +278,25 @@ def test_a_broken_watch_is_reported() -> None:
 
 def test_a_log_that_cannot_be_read_explains_nothing() -> None:
     assert client(ApiError(500))[0].read_log("n", "p", "c") == ""
+
+
+@pytest.mark.parametrize("pause", [0.0, 4.0], ids=["large", "slow"])
+def test_a_log_without_end_is_cut(pause: float) -> None:
+    """An attacker's node need not keep to limitBytes, and the API server passes on what the kubelet sends."""
+    answer = Response()
+    made, script, clock = client(answer)
+
+    def send(amt: int, decode_content: bool) -> Iterator[bytes]:
+        for _chunk in range(1000):
+            clock.sleep(pause)
+            yield b"chunk"
+
+    answer.stream = send  # type: ignore[method-assign]  # another kubelet
+    log = made.read_log_bytes("n", "p", "c", tail=1, most=123)
+    assert log == (b"chunk" * 25)[: 123 if not pause else len(log)]
+    assert log
+    assert clock.now <= 65
+    assert dict(script.asked[0][2]["query_params"])["limitBytes"] == "123"
 
 
 def test_the_servers_clock_counts() -> None:
