@@ -269,8 +269,8 @@ _APP_CONTROL = Meaning(
     "an App Control policy blocked the executable",
     "Allow the file's hash in the policy, or sign the executable with a certificate that it allows.",
 )
-# ERROR_SYSTEM_INTEGRITY_* (winerror.h), from POLICY_VIOLATION to REPUTATION_OFFLINE, but for 4552 to 4555, which are of policies.
-WIN32 |= dict.fromkeys((4551, 4556, 4557, 4558, 4559), _APP_CONTROL)
+# ERROR_SYSTEM_INTEGRITY_* (winerror.h), from POLICY_VIOLATION to WHQL_NOT_SATISFIED, but for 4552 to 4555, which are of policies.
+WIN32 |= dict.fromkeys((4551, *range(4556, 4560), *range(4580, 4584)), _APP_CONTROL)
 
 START: dict[int, Meaning] = {
     5: Meaning(

@@ -41,6 +41,7 @@ from unit.plugins.plugin_utils.windows.simulated import (
         ({}, {"block": r"\\1\.3\.0-", "code": 577}, "blocked_by_policy", "577"),
         ({}, {"block": r"\\1\.3\.0-", "code": 4551}, "blocked_by_policy", "App Control"),
         ({}, {"block": r"\\1\.3\.0-", "code": 4557}, "blocked_by_policy", "App Control"),
+        ({}, {"block": r"\\1\.3\.0-", "code": 4582}, "blocked_by_policy", "App Control"),
         # The account may start services: sc.exe said 5 for the executable.
         ({}, {"block": r"\\1\.3\.0-", "code": 5}, "blocked_by_policy", "Defender"),
         ({}, {"match": r"sc\.exe start", "rc": 225}, "quarantined", "225"),
