@@ -16,10 +16,12 @@ SPECIAL = frozenset({"all", "always", "never", "tagged", "untagged"})
 def wrong_tags(playbook: str, run: Iterable[str], skip: Iterable[str]) -> Iterator[str]:
     """A sentence for each tag of --tags and --skip-tags that the playbook does not have."""
     own = TAGS.get(playbook, ())
-    # Without tags, a playbook does nothing for --tags and everything for --skip-tags.
-    for option, tags in (("--tags", run), ("--skip-tags", skip if own else ())):
-        for tag in dict.fromkeys(tags):
-            if tag in own or tag in SPECIAL:
+    for option, tags in (("--tags", dict.fromkeys(run)), ("--skip-tags", dict.fromkeys(skip))):
+        special = _find_special_tags(option, set(tags), has_tags=bool(own))
+        for tag in tags:
+            # A playbook without tags has nothing that another tag could skip.
+            skips_nothing = not own and option == "--skip-tags" and tag not in SPECIAL
+            if tag in own or tag in special or skips_nothing:
                 continue
             near = get_close_matches(tag, own, 1)
             meant = f" Did you mean {near[0]}?" if near else ""
@@ -27,3 +29,12 @@ def wrong_tags(playbook: str, run: Iterable[str], skip: Iterable[str]) -> Iterat
                 yield f"{option} is {tag}, expected {', '.join(own[:-1])} or {own[-1]}.{meant}"
             else:
                 yield f"{option} is {tag}, but {playbook} has no tags and would do nothing. Run without {option}."
+
+
+def _find_special_tags(option: str, tags: set[str], *, has_tags: bool) -> frozenset[str]:
+    """The special tags with which a playbook does something. tags: of the option. has_tags: whether the playbook has tags."""
+    whole = frozenset({"all", "tagged" if has_tags else "untagged"})
+    if option == "--skip-tags":
+        return SPECIAL - whole
+    # Beside a tag that selects tasks, the others select no less.
+    return SPECIAL if tags - (SPECIAL - whole) else whole

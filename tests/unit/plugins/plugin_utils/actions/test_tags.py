@@ -13,6 +13,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.tags import SP
 
 PLAYBOOKS = Path(__file__).parents[5] / "playbooks"
 EXPECTED = "expected check, proxy, driver, gate or summary."
+NOTHING = "{option} is {tag}, but verify has no tags and would do nothing. Run without {option}."
 
 
 @pytest.mark.parametrize(
@@ -22,9 +23,14 @@ EXPECTED = "expected check, proxy, driver, gate or summary."
         ("enable_csi", ["check", "csi"], [], [f"--tags is csi, {EXPECTED}"]),
         ("enable_csi", ["all"], ["drivers"], [f"--skip-tags is drivers, {EXPECTED} Did you mean driver?"]),
         ("enable_csi", ["gate", "summary"], ["check"], []),
-        ("enable_csi", sorted(SPECIAL), [], []),
-        ("verify", ["gate"], [], ["--tags is gate, but verify has no tags and would do nothing. Run without --tags."]),
-        ("verify", ["all"], ["gate"], []),
+        ("enable_csi", ["tagged"], ["untagged", "never", "always"], []),
+        ("enable_csi", ["always", "gate"], [], []),
+        *(("enable_csi", [tag], [], [f"--tags is {tag}, {EXPECTED}"]) for tag in ("always", "never", "untagged")),
+        ("enable_csi", ["all"], ["all"], [f"--skip-tags is all, {EXPECTED}"]),
+        ("verify", ["all"], ["gate", "tagged"], []),
+        ("verify", ["untagged"], [], []),
+        *(("verify", [tag], [], [NOTHING.format(option="--tags", tag=tag)]) for tag in ("gate", "always", "tagged")),
+        *(("verify", ["all"], [tag], [NOTHING.format(option="--skip-tags", tag=tag)]) for tag in ("all", "untagged")),
     ],
 )
 def test_an_unknown_tag_is_refused(playbook: str, run: list[str], skip: list[str], expected: list[str]) -> None:
