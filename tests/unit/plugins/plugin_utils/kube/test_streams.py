@@ -1,17 +1,18 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A command in a container ends with its exit code, is known not to have started, or is known to be interrupted; and we
-we are everywhere else."""
+are the same user as everywhere else."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Generator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.streams import build_headers, parse_exit_code
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.streams import Output, build_headers, parse_exit_code
 
 
 def test_the_exit_code_is_the_commands() -> None:
@@ -19,6 +20,17 @@ def test_the_exit_code_is_the_commands() -> None:
     causes = [{"reason": "ExitCode", "message": "3"}]
     ended = {"status": "Failure", "reason": "NonZeroExitCode", "details": {"causes": causes}}
     assert parse_exit_code(json.dumps(ended)) == 3
+
+
+@pytest.mark.parametrize("channel", [1, 2], ids=["stdout", "stderr"])
+def test_of_an_output_without_end_the_beginning_is_kept(channel: int) -> None:
+    def read_messages() -> Generator[tuple[int, bytes], None, None]:
+        for _message in range(4):
+            yield channel, b"x" * (1 << 19)
+        yield 3, b'{"status": "Success"}'
+
+    executed = Output(read_messages()).read_all()
+    assert (executed.code, len(executed.stdout) + len(executed.stderr)) == (0, 1 << 20)
 
 
 @pytest.mark.parametrize(
