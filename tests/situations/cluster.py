@@ -320,6 +320,7 @@ def disk_handle(driver: str, name: str) -> str:
     forms = {
         "ebs.csi.aws.com": f"vol-{name.replace('-', '')}",
         "disk.csi.azure.com": f"/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/disks/{name}",
+        "file.csi.azure.com": f"rg#account#{name}",
         "pd.csi.storage.gke.io": f"projects/p/regions/r/disks/{name}",
     }
     return forms.get(driver, name)
