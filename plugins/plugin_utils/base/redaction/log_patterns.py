@@ -10,7 +10,7 @@ import re
 # What has to be in a line, in lower case, for a command with secrets to be in it.
 COMMAND_WORDS = (
     "use", "reg ", "reg\t", "reg.exe", "cmdkey", "setx", "sshpass", "htpasswd", "smbclient", "plink", "psexec", "sqlcmd",
-    "runas", "echo", "nssm", "login", "credential", "securestring", "secret", "add-computer", "autologon", "bitsadmin", "51:b:", "-stdin",
+    "runas", "echo", "nssm", "login", "credential", "securestring", "secret", "add-computer", "autologon", "bitsadmin", "curl", "mysql", "51:b:", "-stdin",
 )  # fmt: skip
 # The begin of a line of a log: klog, CRI's prefix, zap, logfmt of containerd, csv of others. It begins a new entry.
 HEADER = re.compile(
@@ -69,6 +69,7 @@ COMMAND = re.compile(
     |plink(?:\.exe)?\s|psexec(?:64)?(?:\.exe)?\s|sqlcmd\s|runas\s|echo\s+(?=\S+\s*\|)
     |nssm(?:\.exe)?\s+set\s+\S+\s+(?:AppEnvironment(?:Extra)?|ObjectName)\s|docker\s+login\s|az\s+login\s|vault\s+login\s
     |(?:network|ps)credential\s*\(?|convertto-securestring\s|kubectl\s+create\s+secret\s|add-computer\s|autologon\s
+    |curl(?:\.exe)?\s(?=(?:[^\n]{0,200}\s)?-[a-z]?[uU]\S)|mysql\w{0,9}\s(?=(?:[^\n]{0,200}\s)?-p\S)
     |bitsadmin\s+/set\w+\s|\blogin\s+\S+\s+password\s|\bpassword\s+51:b:)"""
 )
 # A secret that is piped into a command.
