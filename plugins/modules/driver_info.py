@@ -92,12 +92,6 @@ driver_plan:
     platform:
       description: Platform of the cluster, V(openshift), V(aks), V(eks), V(gke) or V(rke2), empty if none was detected.
       type: str
-    providers:
-      description:
-        - DaemonSets of other owners that provide the driver on Windows nodes, each with C(namespace), C(name), C(owner), C(mark)
-          (which shows the owner), C(recreates) (whether the owner creates it again) and C(how) to remove it there.
-      type: list
-      elements: dict
     switch:
       description: Change of mode of the running node plugin, with C(from), C(to), C(drain) (whether the node must have no volume) and
         C(counters) (directory on the hosts with a file for each volume in use); null if the mode stays.

@@ -94,22 +94,6 @@ class Provider:
         """As text."""
         return f"DaemonSet {self.namespace}/{self.name}"
 
-    def line(self) -> str:
-        """For a plan."""
-        return f"provided by {self.title}, {describe_owner(self.owner)}"
-
-    def as_dict(self) -> dict[str, object]:
-        """For a module's result."""
-        return {
-            "namespace": self.namespace,
-            "name": self.name,
-            "serving": self.serving,
-            "owner": self.owner.manager,
-            "mark": self.owner.mark,
-            "recreates": self.owner.recreates,
-            "how": self.owner.how,
-        }
-
 
 def describe_owner(owner: Owner) -> str:
     """Describe the owner with the evidence."""

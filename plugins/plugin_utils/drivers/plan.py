@@ -98,7 +98,6 @@ class DriverPlan:
     nodes: tuple[str, ...]
     unselected_nodes: tuple[str, ...] = ()
     platform: str = ""
-    providers: tuple[ownership.Provider, ...] = ()
     change: ModeChange | None = None
 
     @property
@@ -135,7 +134,6 @@ class DriverPlan:
         lines.append("Windows nodes: " + (", ".join(self.nodes) or "none"))
         if self.platform:
             lines.append(f"platform: {self.platform}")
-        lines += [provider.line() for provider in self.providers if provider.serving]
         if self.settings:
             lines += [f"required: {text}" for text in self.driver.prerequisites]
             lines += [
@@ -160,7 +158,6 @@ class DriverPlan:
             "daemonset": self.driver.daemonset,
             "pipes": list(self.rule.all_pipes) if self.rule else [],
             "platform": self.platform,
-            "providers": [provider.as_dict() for provider in self.providers],
             "switch": self.change.as_dict() if self.change else None,
             "deployable": self.deployable,
             "refusal": self.refusal,
@@ -215,7 +212,6 @@ def plan_driver(driver: Driver, desired: DriverRequest, snapshot: DriverSnapshot
         nodes=tuple(node.name for node in everywhere),
         unselected_nodes=tuple(node.name for node in everywhere if node not in snapshot.nodes),
         platform=ownership.detect_platform(snapshot),
-        providers=ownership.find_providers(driver, snapshot, namespace),
         change=change,
     )
 
