@@ -176,14 +176,6 @@ class NodeLock:
             "locked",
             f"Another run is changing this node: {self.describe(owner)}, {age} s old and still held; waited {waited:.0f} s for it.",
             remedy=f"Wait for that run to end, then run again. If it was killed, its lock expires after {SILENCE:.0f} s.",
-            result={
-                "lock": {
-                    "identity": owner.identity,
-                    "controller": owner.controller,
-                    "pid": owner.pid,
-                    "age_seconds": age,
-                }
-            },
         )
 
     def _render_owner(self) -> str:
