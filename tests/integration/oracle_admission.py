@@ -9,29 +9,29 @@ import copy
 import random
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-import yaml
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.admission import Admission
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedTemplate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.observe import take
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Workload
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.pods import to_start
 from integration.kube import connect
+from integration.oracle_cluster import read_objects
 from integration.schema import ApiSchema
 from lab.cluster.api import Api, ApiError
 from lab.handle import eventually
+from situations.recorded_answers import AdmittedPod, Recording, predict_admission
+from situations.smaller import Cut, smallest
 
 Object = dict[str, Any]
 NAMESPACES, PRIORITIES = "/api/v1/namespaces", "/apis/scheduling.k8s.io/v1/priorityclasses"
 RUNTIMES = "/apis/node.k8s.io/v1/runtimeclasses"
 _AMOUNTS = {"cpu": ("100m", "500m", "1", "2"), "memory": ("64Mi", "256Mi", "1Gi")}
 _MAIN = {"name": "main", "image": "registry.example.com/main:1"}
+# Keeps a namespace that is deleted.
+_FINALIZER = "oracle.test/hold"
 _LEVEL = "pod-security.kubernetes.io/enforce"
 
 
@@ -44,7 +44,7 @@ class AdmissionTally:
     rejected: int = 0
     undecided: int = 0
     invalid: int = 0
-    wrong: list[str] = field(default_factory=list)
+    wrong: list[AdmittedPod] = field(default_factory=list)
     rejections: Counter[str] = field(default_factory=Counter)
 
     def __str__(self) -> str:
@@ -54,26 +54,13 @@ class AdmissionTally:
         )
 
 
-@dataclass(frozen=True)
-class Attempt:
-    """A pod of a namespace, and why admission rejects it, empty if it does not."""
-
-    namespace: str
-    spec: Object
-    rejection: str
-
-    def as_template(self) -> ObservedTemplate:
-        """What makes such pods."""
-        template = {"metadata": {"labels": {"app": "x"}}, "spec": self.spec}
-        item = {"metadata": {"namespace": self.namespace, "name": "x"}, "spec": {"replicas": 1, "template": template}}
-        return ObservedTemplate.from_object("Deployment", item)
-
-
 class AdmissionOracle:
-    """Namespaces of one seed on a real API server."""
+    """Namespaces of one seed on a real API server. records: keep what is compared in recordings."""
 
-    def __init__(self, api: Api, kubeconfig: str, seed: str) -> None:
+    def __init__(self, api: Api, kubeconfig: str, seed: str, records: bool = False) -> None:
         self._api, self._client, self._seed = api, connect(kubeconfig), seed
+        self._records = records
+        self.recordings: list[Recording] = []
         self._own = f"adm{uuid.uuid4().hex[:6]}"
         high, low, runtime = (f"{self._own}-{name}" for name in ("high", "never", "runtime"))
         self._schema = ApiSchema(
@@ -103,17 +90,33 @@ class AdmissionOracle:
             with ThreadPoolExecutor(8) as pool:
                 list(pool.map(self._create_namespace, names))
                 snapshot = take(self._client)
-                attempts = [
-                    attempt
-                    for some in pool.map(lambda name: self._try_pods(name, pods, tally), names)
-                    for attempt in some
-                ]
+                objects = read_objects(self._api, self._own) if self._records else ()
+                tried = pool.map(lambda name: self._try_pods(name, pods, tally), names)
+                attempts = [attempt for attempts in tried for attempt in attempts]
+            index = Index(snapshot)
+            for attempt in attempts:
+                if compare(index, attempt, tally):
+                    tally.wrong.append(self._shrink(index, attempt) if len(tally.wrong) < 3 else attempt)
         finally:
             self._remove(names)
-        index = Index(snapshot)
-        for attempt in attempts:
-            compare(index, attempt, tally)
+        if self._records:
+            taken_at, version = snapshot.taken_at.isoformat(), snapshot.cluster.kubernetes
+            self.recordings.append(Recording(taken_at, version, objects, admissions=tuple(attempts)))
         return tally
+
+    def _shrink(self, index: Index, attempt: AdmittedPod) -> AdmittedPod:
+        """The smallest pod spec with the same kind of error."""
+        kind = predict_admission(index, attempt).explain_error(attempt.rejection).partition("\n")[0]
+
+        def same(attempts: Sequence[AdmittedPod]) -> list[bool]:
+            again = [self._try_pod(attempt.namespace, attempt.spec) for attempt in attempts]
+            return [
+                rejection is not None and predict_admission(index, attempt).explain_error(rejection).startswith(kind)
+                for attempt, rejection in zip(attempts, again, strict=True)
+            ]
+
+        small = smallest(attempt, same, _list_cuts)
+        return replace(small, rejection=self._try_pod(small.namespace, small.spec) or "")
 
     def _create_classes(self) -> None:
         for name, value, policy in (("high", 1000, "PreemptLowerPriority"), ("never", 10, "Never")):
@@ -158,6 +161,11 @@ class AdmissionOracle:
             spec = {"limits": [_draw_limits(luck)]}
             self._post(f"{space}/limitranges", "v1", "LimitRange", {"name": f"l{number}"}, spec=spec)
 
+        # Drawn apart, so that a seed makes what it made before.
+        if random.Random(f"{self._seed} {name.rpartition('-')[2]} end").random() < 0.1:
+            self._post(f"{space}/configmaps", "v1", "ConfigMap", {"name": "hold", "finalizers": [_FINALIZER]})
+            self._api.gone(space)
+
     def _are_counted(self, path: str) -> bool:
         return all((quota.get("status") or {}).get("used") for quota in self._api.items(path))
 
@@ -171,22 +179,27 @@ class AdmissionOracle:
             if error.status != 403:
                 raise
 
-    def _try_pods(self, namespace: str, count: int, tally: AdmissionTally) -> list[Attempt]:
-        luck = random.Random(f"{self._seed} pods {namespace.rpartition('-')[2]}")
-        attempts: list[Attempt] = []
+    def _try_pods(self, namespace: str, count: int, tally: AdmissionTally) -> list[AdmittedPod]:
+        number = namespace.rpartition("-")[2]
+        luck = random.Random(f"{self._seed} pods {number}")
+        attempts: list[AdmittedPod] = []
         while len(attempts) < count:
             spec = self.draw_spec(luck)
-            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x", "labels": {"app": "x"}}, "spec": spec}
-            try:
-                self._api.request("POST", f"{NAMESPACES}/{namespace}/pods?dryRun=All", copy.deepcopy(pod))
-            except ApiError as error:
-                if error.status == 403:
-                    attempts.append(Attempt(namespace, spec, error.message))
-                else:
-                    tally.invalid += 1
+            rejection = self._try_pod(namespace, spec)
+            if rejection is None:
+                tally.invalid += 1
             else:
-                attempts.append(Attempt(namespace, spec, ""))
+                attempts.append(AdmittedPod(f"{self._seed} {number} {len(attempts)}", namespace, spec, rejection))
         return attempts
+
+    def _try_pod(self, namespace: str, spec: Object) -> str | None:
+        """Why admission rejects a pod, empty if it does not; None for an invalid one."""
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x", "labels": {"app": "x"}}, "spec": spec}
+        try:
+            self._api.request("POST", f"{NAMESPACES}/{namespace}/pods?dryRun=All", copy.deepcopy(pod))
+        except ApiError as error:
+            return error.message if error.status == 403 else None
+        return ""
 
     def draw_spec(self, luck: random.Random) -> Object:
         """A pod spec with a few fields drawn from the schema."""
@@ -215,6 +228,9 @@ class AdmissionOracle:
     def _remove(self, names: Sequence[str]) -> None:
         for name in names:
             self._api.gone(f"{NAMESPACES}/{name}")
+            hold = f"{NAMESPACES}/{name}/configmaps/hold"
+            if self._api.ok(hold):
+                self._api.patch(hold, {"metadata": {"finalizers": None}})
         for path, name in ((PRIORITIES, "high"), (PRIORITIES, "never"), (RUNTIMES, "runtime")):
             self._api.gone(f"{path}/{self._own}-{name}")
 
@@ -268,26 +284,28 @@ def _draw_quota(luck: random.Random, priority_class: str) -> Object:
     return {"hard": {"cpu": "2", "limits.memory": "1Gi"}, "scopes": [scope]}
 
 
-def compare(index: Index, attempt: Attempt, tally: AdmissionTally) -> None:
-    """Hold our answer against the server's."""
-    template = attempt.as_template()
-    workload = Workload("Deployment", attempt.namespace, "x", template=template)
-    [pod] = to_start(index, workload)
-    answers = Admission(index)(pod, index.all)
-    words = {answer.word for answer in answers if answer.nodes == index.all}
-    word = "blocked" if "blocked" in words else "unknown" if "unknown" in words else "ok"
+def compare(index: Index, admitted: AdmittedPod, tally: AdmissionTally) -> str:
+    """Hold our answer against the server's; why it is wrong, empty if it is not."""
+    prediction = predict_admission(index, admitted)
     tally.pods += 1
-    tally.admitted += not attempt.rejection
-    tally.rejected += bool(attempt.rejection)
-    tally.undecided += word == "unknown"
-    if attempt.rejection:
-        tally.rejections[_classify(attempt.rejection)] += 1
-    if (word == "ok" and attempt.rejection) or (word == "blocked" and not attempt.rejection):
-        reasons = "; ".join(answer.because for answer in answers)
-        tally.wrong.append(
-            f"{attempt.namespace}: {'too hopeful' if attempt.rejection else 'too wary'}\n"
-            f"server: {attempt.rejection or 'admitted'}\nwe: {reasons or 'ok'}\n{yaml.safe_dump(attempt.spec)}"
-        )
+    tally.admitted += not admitted.rejection
+    tally.rejected += bool(admitted.rejection)
+    tally.undecided += prediction.word == "unknown"
+    if admitted.rejection:
+        tally.rejections[_classify(admitted.rejection)] += 1
+    return prediction.explain_error(admitted.rejection)
+
+
+def _list_cuts(admitted: AdmittedPod) -> Iterator[Cut]:
+    """What may be left out of a pod spec."""
+
+    def list_paths(value: Any) -> Iterator[tuple[Any, ...]]:
+        entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        for key, part in entries:
+            yield (key,)
+            yield from ((key, *path) for path in list_paths(part))
+
+    yield from (("spec", path[0], path[1:]) for path in list_paths(admitted.spec))
 
 
 def _classify(rejection: str) -> str:

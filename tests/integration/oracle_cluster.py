@@ -11,14 +11,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodShape
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
 from lab.cluster.api import Api
 from lab.handle import PATIENCE, eventually
 from situations.random_clusters import OWN, Cluster, Object
-from situations.world import to_start
+from situations.served import KINDS
 
 CLASSES, CSI_NODES = "/apis/storage.k8s.io/v1/storageclasses", "/apis/storage.k8s.io/v1/csinodes"
 ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments"
@@ -94,11 +91,38 @@ class WatchedObjects:
         return f"{item['metadata'].get('namespace', '')}/{item['metadata']['name']}"
 
     def _is_own(self, item: Object) -> bool:
-        """Whether an object belongs to the clusters of this run; the lab has others."""
-        metadata, spec = item["metadata"], item.get("spec") or {}
-        reference, node = spec.get("claimRef") or {}, spec.get("nodeName", "")
-        names = (metadata["name"], metadata.get("namespace", ""), reference.get("namespace", ""), node)
-        return any(name.startswith(self._prefix) for name in names)
+        return is_of_run(item, self._prefix)
+
+
+def is_of_run(item: Object, prefix: str) -> bool:
+    """Whether an object belongs to the clusters of a run; the lab has others."""
+    metadata, spec = item["metadata"], item.get("spec") or {}
+    reference, node = spec.get("claimRef") or {}, spec.get("nodeName", "")
+    names = (metadata["name"], metadata.get("namespace", ""), reference.get("namespace", ""), node)
+    return any(name.startswith(prefix) for name in names)
+
+
+# What the readiness report lists.
+_OWN = (
+    "CSINode", "PersistentVolume", "PersistentVolumeClaim", "VolumeAttachment", "Pod", "Deployment", "StatefulSet",
+    "DaemonSet", "ReplicaSet", "Job", "ControllerRevision", "Namespace", "ServiceAccount", "ResourceQuota", "LimitRange",
+    "PodDisruptionBudget",
+)  # fmt: skip
+# Lists of few objects, of which any cluster may have those of the lab.
+_SHARED = ("Node", "PriorityClass", "RuntimeClass", "StorageClass", "CSIDriver")
+
+
+def read_objects(api: Api, prefix: str) -> tuple[Object, ...]:
+    """What the readiness report reads of a run."""
+    objects: list[Object] = []
+    for name in (*_OWN, *_SHARED):
+        kind = KINDS[name]
+        for item in api.items(kind.path()):
+            if name in _SHARED or is_of_run(item, prefix):
+                for key in ("managedFields", "resourceVersion"):
+                    item["metadata"].pop(key, None)
+                objects.append({"apiVersion": kind.api_version, "kind": name, **item})
+    return tuple(objects)
 
 
 def _version(item: Object) -> tuple[str, str]:
@@ -180,8 +204,11 @@ class CreatedCluster:
     def pod(self, number: int) -> Object:
         return self._own(self.cluster.pods[number], "Pod")
 
-    def pod_to_start(self, number: int) -> PodToStart:
-        return to_pod_to_start(self.pod(number), self.namespace)
+    def placed_pod(self, number: int) -> Object:
+        """A pod as the API server keeps it."""
+        pod = self.pod(number)
+        pod["metadata"]["namespace"] = self.namespace
+        return pod
 
     @property
     def claim(self) -> str:
@@ -209,8 +236,3 @@ class CreatedCluster:
 
 def _is_ready(node: Object) -> bool:
     return bool(node["status"]["conditions"][0]["status"] == "True")
-
-
-def to_pod_to_start(body: Object, namespace: str) -> PodToStart:
-    body["metadata"]["namespace"] = namespace
-    return to_start(ObservedPod.from_object(body), PodShape.from_object(body, namespace))

@@ -12,17 +12,13 @@ from __future__ import annotations
 import copy
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import partial
-from typing import Any
 
 import yaml
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.controllers.external_provisioner import (
-    ExternalProvisioner,
-)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.controllers.persistent_volume_controller import (
     PersistentVolumeController,
 )
@@ -34,11 +30,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storag
     ObservedVolume,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet.admission import BEYOND_SCHEDULER
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.observe import take
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.framework import Scheduler
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer, PodToStart
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
 from integration.kube import connect
 from integration.oracle_cluster import (
     ACCOUNTS,
@@ -54,11 +48,13 @@ from integration.oracle_cluster import (
     CreatedCluster,
     WatchedObjects,
     for_each_cluster,
-    to_pod_to_start,
+    read_objects,
 )
 from lab.cluster.api import Api, ApiError
 from lab.handle import PATIENCE, eventually
-from situations.random_clusters import DRIVER, OWN, TOPOLOGY, Cluster, Object, affinity, smallest
+from situations.random_clusters import DRIVER, OWN, TOPOLOGY, Cluster, Object, affinity, list_cuts
+from situations.recorded_answers import PlacedPod, PodPrediction, PodPredictor, Recording, to_pod_to_start
+from situations.smaller import smallest
 
 
 @dataclass
@@ -105,10 +101,12 @@ class Tally:
 
 
 class SchedulingOracle:
-    """Clusters on a real control plane."""
+    """Clusters on a real control plane. records: keep what is compared in recordings."""
 
-    def __init__(self, api: Api, kubeconfig: str) -> None:
+    def __init__(self, api: Api, kubeconfig: str, records: bool = False) -> None:
         self._api, self._client = api, connect(kubeconfig)
+        self._records = records
+        self.recordings: list[Recording] = []
         self._runs, self._own = 0, uuid.uuid4().hex[:6]
         self._prefix = ""
         self._made: set[str] = set()
@@ -168,47 +166,47 @@ class SchedulingOracle:
         return all(one.settled(accounts, nodes) for one in lived)
 
     def _round(self, lived: Sequence[CreatedCluster], number: int, tally: Tally) -> None:
-        index = Index(take(self._client))
-        claims = Claims(index)
-        steps = (
-            PersistentVolumeController(index, claims),
-            ExternalProvisioner(index, claims),
-            Scheduler(index, claims),
-        )
-        evaluated = [(one, _evaluated(index, steps, one, number)) for one in lived]
+        snapshot = take(self._client)
+        objects = read_objects(self._api, self._prefix) if self._records else ()
+        index = Index(snapshot)
+        predictor = PodPredictor(index)
+        predicted = [(one, predictor.predict(one.placed_pod(number), one.nodes(index))) for one in lived]
         for_each_cluster(lambda one: one.start(number), lived)
-        self._until_decided(evaluated, number)
+        self._until_decided(predicted, number)
         self._at_rest()
         pods = self._watched[PODS].objects()
         pending = []
-        for one, (good, bad, reported) in evaluated:
-            pod = pods[one.key(number)]
-            node = pod["spec"].get("nodeName", "")
+        answers = []
+        for one, prediction in predicted:
+            node = pods[one.key(number)]["spec"].get("nodeName", "")
             tally.pods += 1
             tally.placed += bool(node)
             tally.pending += not node
-            tally.undecided += not good and one.nodes(index) & ~bad != 0
-            bit = index.bit.get(node, 0)
-            if (node and bit & bad) or (not node and good):
-                tally.disagreements.append(
-                    Disagreement(copy.deepcopy(one.cluster), number, not node, reported, node and f"{node}")
-                )
+            tally.undecided += not prediction.good and one.nodes(index) & ~prediction.bad != 0
+            if prediction.explain_error(index.bit.get(node, 0)):
+                cluster = copy.deepcopy(one.cluster)
+                tally.disagreements.append(Disagreement(cluster, number, not node, prediction.because, node))
             if not node:
                 pending.append(one)
+            seed = f"{one.cluster.seed} {number}"
+            answers.append(PlacedPod(seed, one.placed_pod(number), index.names(one.nodes(index)), node))
+        if self._records:
+            taken_at = snapshot.taken_at.isoformat()
+            self.recordings.append(Recording(taken_at, snapshot.cluster.kubernetes, objects, pods=tuple(answers)))
         for_each_cluster(lambda one: self._api.gone(one.path(number) + "?gracePeriodSeconds=0"), pending)
         self._at_rest()
 
-    def _until_decided(self, evaluated: Sequence[tuple[CreatedCluster, tuple[int, int, str]]], number: int) -> None:
+    def _until_decided(self, predicted: Sequence[tuple[CreatedCluster, PodPrediction]], number: int) -> None:
         """Until each pod is on a node or refused; one that may still come gets a second chance."""
         deadline, alone = time.monotonic() + PATIENCE, 0.0
         while time.monotonic() < deadline:
             self._provision()
             pods = self._watched[PODS].objects()
-            states = [_state(pods.get(one.key(number))) for one, dummy in evaluated]
+            states = [_state(pods.get(one.key(number))) for one, dummy in predicted]
             if "" not in states:
                 hoped = any(
-                    expected[0] and state == "refused"
-                    for (dummy, expected), state in zip(evaluated, states, strict=True)
+                    prediction.good and state == "refused"
+                    for (dummy, prediction), state in zip(predicted, states, strict=True)
                 )
                 if not hoped and "chosen" not in states:
                     return
@@ -217,7 +215,7 @@ class SchedulingOracle:
                     return
             time.sleep(PAUSE)
         # A pod that the scheduler has not processed is pending, and would agree with "it cannot be placed".
-        left = [one for (one, dummy), state in zip(evaluated, states, strict=True) if not state]
+        left = [one for (one, dummy), state in zip(predicted, states, strict=True) if not state]
         assert not left, "the scheduler left pods undecided\n" + "\n".join(self._shown(one, number) for one in left)
 
     def _shown(self, one: CreatedCluster, number: int) -> str:
@@ -316,7 +314,7 @@ class SchedulingOracle:
                 for_each_cluster(CreatedCluster.claim_again, lived)
                 self._at_rest()
                 index = Index(take(self._client))
-                expected = [_to_be(index, one.pod_to_start(0), index.all) for one in lived]
+                expected = [_to_be(index, to_pod_to_start(one.placed_pod(0)), index.all) for one in lived]
             deadline = time.monotonic() + SECOND_CHANCE
             while (found := self._otherwise(lived, expected)) and time.monotonic() < deadline:
                 time.sleep(PAUSE)
@@ -337,7 +335,7 @@ class SchedulingOracle:
 
     # Making a disagreement small
 
-    def shrunk(self, found: Disagreement) -> Disagreement:
+    def shrink(self, found: Disagreement) -> Disagreement:
         """The same disagreement with less around it."""
         begun = Cluster(**{**vars(found.cluster), "pods": found.cluster.pods[: found.pod + 1]})
 
@@ -353,7 +351,7 @@ class SchedulingOracle:
             }
             return [one.seed in again for one in several]
 
-        small = smallest(begun, same)
+        small = smallest(begun, same, list_cuts)
         return next((one for one in self.run([small]).disagreements if one.pod == len(small.pods) - 1), found)
 
 
@@ -371,6 +369,8 @@ def _state(pod: Object | None) -> str:
         return ""
     if pod["spec"].get("nodeName"):
         return "placed"
+    if pod["spec"]["schedulerName"] != "default-scheduler":
+        return "refused"
     status = pod.get("status", {})
     if any(one["type"] == "PodScheduled" and one["status"] == "False" for one in status.get("conditions") or ()):
         return "refused"
@@ -394,7 +394,8 @@ def _before(cluster: Cluster) -> str:
         claims=(claim,),
     )
     index = Index(snapshot)
-    return _to_be(index, to_pod_to_start(cluster.pods[0], f"{OWN}x"), index.all)
+    pod = {**cluster.pods[0], "metadata": {**cluster.pods[0]["metadata"], "namespace": f"{OWN}x"}}
+    return _to_be(index, to_pod_to_start(pod), index.all)
 
 
 def _to_be(index: Index, pod: PodToStart, nodes: int) -> str:
@@ -413,25 +414,3 @@ def _to_be(index: Index, pod: PodToStart, nodes: int) -> str:
         # The driver's own controller makes it at once.
         return "Bound"
     return "Bound" if taken else "Pending"
-
-
-def _evaluated(index: Index, steps: Iterable[Any], one: CreatedCluster, number: int) -> tuple[int, int, str]:
-    """Nodes that a pod can be scheduled on, those that it cannot, and why."""
-    pod = one.pod_to_start(number)
-    nodes = one.nodes(index)
-    good, bad, reported = nodes, 0, []
-    for step in steps:
-        answers: list[Answer] = step(pod, nodes)
-        for about in {answer.volume for answer in answers}:
-            covered = [answer.nodes for answer in answers if answer.volume == about]
-            assert sum(covered) == nodes, f"{step} does not cover each node once"
-        for answer in answers:
-            if answer.word == "blocked" and not answer.because.startswith(BEYOND_SCHEDULER):
-                bad |= answer.nodes
-            if answer.word != "ok":
-                if not answer.because.startswith(BEYOND_SCHEDULER):
-                    good &= ~answer.nodes
-                reported.append(
-                    f"{answer.step} {answer.word} on {', '.join(index.names(answer.nodes))}: {answer.because}"
-                )
-    return good, bad, "\n".join([f"ok on {', '.join(index.names(good)) or 'none'}", *reported])

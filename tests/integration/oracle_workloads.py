@@ -12,21 +12,23 @@ from __future__ import annotations
 import random
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.observe import take
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import WorkloadVerdict
 from integration.kube import connect
+from integration.oracle_cluster import read_objects
 from integration.schema import ApiSchema
 from lab.cluster.api import ApiError
 from lab.handle import PATIENCE, Lab, eventually
 from situations.random_workloads import MARK, RandomWorkload
+from situations.recorded_answers import Recording, StartedWorkload, explain_workload_error, without_lacks
+from situations.smaller import smallest
 
 Object = dict[str, Any]
 NODES, NAMESPACES, VOLUMES = "/api/v1/nodes", "/api/v1/namespaces", "/api/v1/persistentvolumes"
@@ -44,6 +46,10 @@ _FIXED = frozenset(
 )
 
 
+# Where the report has no workload: it has nothing to do with Windows.
+_NOT_EVALUATED = WorkloadVerdict("", "unknown", "", "unknown", "it is not in the report", (), ())
+
+
 @dataclass(frozen=True)
 class WorkloadOutcome:
     """What was predicted of a workload, and what came. missing: empty where all of its pods are on Windows nodes."""
@@ -55,10 +61,7 @@ class WorkloadOutcome:
     @property
     def error(self) -> str:
         """Why the prediction is wrong, empty if it is right or claims nothing."""
-        answer = self.verdict.starts_again
-        if answer == "yes" and self.missing:
-            return f"too hopeful: {self.missing}"
-        return f"too wary: {self.verdict.because}" if answer == "no" and not self.missing else ""
+        return explain_workload_error(self.verdict.starts_again, self.verdict.because, self.missing)
 
     def __str__(self) -> str:
         shown = {name: getattr(self.cluster, name) for name in ("labels", "limits", "claims", "neighbours", "workload")}
@@ -92,10 +95,12 @@ class WorkloadTally:
 
 
 class WorkloadOracle:
-    """A lab of its own, whose controllers it stops and starts."""
+    """A lab of its own, whose controllers it stops and starts. records: keep what is compared in recordings."""
 
-    def __init__(self, lab: Lab) -> None:
+    def __init__(self, lab: Lab, records: bool = False) -> None:
         self._lab, self._api = lab, lab.api
+        self._records = records
+        self.recordings: list[Recording] = []
         self._client = connect(lab.state.kubeconfigs["admin"])
         self._own = f"wl{uuid.uuid4().hex[:6]}"
         self._classes = (f"{self._own}-high", f"{self._own}-low")
@@ -109,24 +114,61 @@ class WorkloadOracle:
 
     def run(self, seeds: Sequence[str]) -> list[WorkloadOutcome]:
         """One workload for each seed."""
-        names = [f"{self._own}-{uuid.uuid4().hex[:8]}" for _seed in seeds]
-        clusters = [RandomWorkload(seed, name, self._classes) for seed, name in zip(seeds, names, strict=True)]
+        clusters = [RandomWorkload(seed, self._make_name(), self._classes) for seed in seeds]
+        outcomes = self._run(clusters, self._create_workload)
+        return [outcome for outcome in outcomes if outcome.verdict is not _NOT_EVALUATED]
+
+    def shrink(self, outcome: WorkloadOutcome) -> WorkloadOutcome:
+        """The smallest cluster with the same kind of error."""
+        kind = outcome.error.partition(":")[0]
+
+        def run_again(clusters: Sequence[RandomWorkload]) -> list[WorkloadOutcome]:
+            # Of two clusters at a time, each has names of its own.
+            return self._run([cluster.rename(self._make_name()) for cluster in clusters], self._create_again)
+
+        def same(clusters: Sequence[RandomWorkload]) -> list[bool]:
+            kept: dict[int, bool] = {}
+            for start in range(0, len(clusters), 40):
+                some = clusters[start : start + 40]
+                kept |= {
+                    id(one): again.error.startswith(kind) for one, again in zip(some, run_again(some), strict=True)
+                }
+            return [kept[id(cluster)] for cluster in clusters]
+
+        small = smallest(outcome.cluster, same, RandomWorkload.list_cuts, tries=4)
+        [again] = run_again([small])
+        return again if again.error else outcome
+
+    def _make_name(self) -> str:
+        return f"{self._own}-{uuid.uuid4().hex[:8]}"
+
+    def _run(
+        self, clusters: Sequence[RandomWorkload], create_workload: Callable[[RandomWorkload], None]
+    ) -> list[WorkloadOutcome]:
         with ThreadPoolExecutor(8) as pool:
             try:
                 list(pool.map(self._create_cluster, clusters))
                 self._rest(clusters)
                 self._lab.call("stop", name="controller-manager")
                 try:
-                    list(pool.map(self._create_workload, clusters))
-                    verdicts = {one.workload: one for one in evaluate(_without_lacks(take(self._client))).workloads}
+                    list(pool.map(create_workload, clusters))
+                    snapshot = take(self._client)
+                    objects = read_objects(self._api, self._own) if self._records else ()
+                    verdicts = {one.workload: one for one in evaluate(without_lacks(snapshot)).workloads}
                 finally:
                     self._lab.call("start", name="controller-manager")
-                eventually(lambda: self._has_created(clusters[0]), "controllers create pods")
+                eventually(lambda: any(map(self._has_created, clusters)), "controllers create pods")
                 self._rest(clusters)
+                missing = {cluster.key: self._find_missing(cluster) for cluster in clusters}
+                if self._records:
+                    answers = (
+                        StartedWorkload(one.seed, one.key, missing[one.key]) for one in clusters if one.key in verdicts
+                    )
+                    taken_at, version = snapshot.taken_at.isoformat(), snapshot.cluster.kubernetes
+                    self.recordings.append(Recording(taken_at, version, objects, workloads=tuple(answers)))
                 return [
-                    WorkloadOutcome(cluster, verdicts[cluster.key], self._find_missing(cluster))
+                    WorkloadOutcome(cluster, verdicts.get(cluster.key, _NOT_EVALUATED), missing[cluster.key])
                     for cluster in clusters
-                    if cluster.key in verdicts
                 ]
             finally:
                 list(pool.map(self._remove, clusters))
@@ -156,6 +198,7 @@ class WorkloadOracle:
 
     def _create_workload(self, cluster: RandomWorkload) -> None:
         """With fields of its pods drawn from the schema, as far as the API server takes them."""
+        self._cordon(cluster)
         luck = random.Random(f"{cluster.seed} fields")
         spec = cluster.workload["spec"]["template"]["spec"]
         drawn: Object = {}
@@ -173,16 +216,34 @@ class WorkloadOracle:
                 del spec[name]
             self._post(cluster.workload)
 
+    def _cordon(self, cluster: RandomWorkload) -> None:
+        """Cordon a node of some clusters while no controller adds the taint to it."""
+        if cluster.nodes and random.Random(f"{cluster.seed} cordon").random() < 0.25:
+            name = cluster.nodes[0]["metadata"]["name"]
+            self._api.patch(f"{NODES}/{name}", {"spec": {"unschedulable": True}})
+
+    def _create_again(self, cluster: RandomWorkload) -> None:
+        """As it was drawn before; a workload that is no longer valid starts nothing."""
+        self._cordon(cluster)
+        try:
+            self._post(cluster.workload)
+        except ApiError as error:
+            if error.status not in (400, 422):
+                raise
+
     def _list_pods(self, cluster: RandomWorkload) -> list[Object]:
         """The pods that its workload made."""
         pods = self._api.items(f"{NAMESPACES}/{cluster.name}/pods")
         return [pod for pod in pods if not pod["metadata"]["name"].startswith("neighbour-")]
 
+    def _path(self, cluster: RandomWorkload) -> str:
+        item = cluster.workload
+        return f"/apis/{item['apiVersion']}/namespaces/{cluster.name}/{_PLURALS[item['kind']]}/main"
+
     def _has_created(self, cluster: RandomWorkload) -> bool:
         """Whether the controllers are at work again: they have seen a workload."""
-        item = cluster.workload
-        path = f"/apis/{item['apiVersion']}/namespaces/{cluster.name}/{_PLURALS[item['kind']]}/main"
-        status = self._api.get(path).get("status") or {}
+        path = self._path(cluster)
+        status = (self._api.get(path).get("status") or {}) if self._api.ok(path) else {}
         return "observedGeneration" in status or bool(status.get("active") or status.get("conditions"))
 
     def _rest(self, clusters: Sequence[RandomWorkload]) -> None:
@@ -222,9 +283,10 @@ class WorkloadOracle:
         }
         pods = self._list_pods(cluster)
         expected = cluster.count
+        if not self._api.ok(self._path(cluster)):
+            return "the API server does not accept it"
         if expected is None:
-            path = f"/apis/apps/v1/namespaces/{cluster.name}/daemonsets/main"
-            expected = max(1, int(self._api.get(path)["status"].get("desiredNumberScheduled", 0)))
+            expected = max(1, int(self._api.get(self._path(cluster))["status"].get("desiredNumberScheduled", 0)))
         if len(pods) < expected:
             return f"{len(pods)} of {expected} pods are created"
         for pod in pods:
@@ -243,9 +305,3 @@ class WorkloadOracle:
         for volume in cluster.volumes:
             self._api.gone(f"{VOLUMES}/{volume['metadata']['name']}")
         self._api.gone(f"{CLASSES}/{cluster.name}")
-
-
-def _without_lacks(snapshot: Snapshot) -> Snapshot:
-    """Without the sign that the controllers have created no pod yet."""
-    templates = tuple(replace(template, lacks="", lacks_since="") for template in snapshot.templates)
-    return replace(snapshot, templates=templates)

@@ -17,7 +17,7 @@ SEED = os.environ.get("KUBEWIN_ORACLE_SEED", "1")
 def check_admission(lab: Lab, seed: str, namespaces: int, pods: int) -> AdmissionTally:
     tally = AdmissionOracle(lab.api, lab.state.kubeconfigs["admin"], seed).run(namespaces, pods)
     print(f"seed {seed}: {tally}", flush=True)
-    assert not tally.wrong, "\n\n".join([f"seed {seed}: {tally}", *tally.wrong[:5]])
+    assert not tally.wrong, "\n\n".join([f"seed {seed}: {tally}", *map(str, tally.wrong[:5])])
     return tally
 
 

@@ -30,7 +30,7 @@ def reported(tally: Tally) -> str:
 def test_pods_run_only_where_readiness_predicts(lab: Lab) -> None:
     oracle = SchedulingOracle(lab.api, lab.state.kubeconfigs["admin"])
     tally = oracle.run([made(f"{SEED}-{number}", pods=3) for number in range(15)])
-    tally.disagreements = [oracle.shrunk(one) for one in tally.disagreements[:3]]
+    tally.disagreements = [oracle.shrink(one) for one in tally.disagreements[:3]]
     assert not tally.disagreements, reported(tally)
     # Neither of the two gives every pod the same answer.
     assert tally.placed * 5 > tally.pods
@@ -69,6 +69,6 @@ def test_ten_thousand_pods_in_a_thousand_clusters(silent: Lab) -> None:
         print(reported(Tally(**{**vars(tally), "disagreements": found.disagreements})), flush=True)
     hopeful = [one for one in tally.disagreements if one.hopeful]
     wary = [one for one in tally.disagreements if not one.hopeful]
-    tally.disagreements = [oracle.shrunk(one) for one in [*hopeful[:3], *wary[:3]]]
+    tally.disagreements = [oracle.shrink(one) for one in [*hopeful[:3], *wary[:3]]]
     assert not hopeful, reported(tally)
     assert len(wary) * 1000 <= tally.pods, reported(tally)

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-import copy
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from situations.smaller import Cut
 
 Object = dict[str, Any]
 DRIVER = "disk.oracle.test"
@@ -291,6 +292,12 @@ def _pod(luck: random.Random, name: str, cluster: Cluster, nodes: Sequence[str])
     if _often(luck, 0.03):
         spec["volumes"].append({"name": "gone", "persistentVolumeClaim": {"claimName": f"{OWN}gone"}})
     _limit(luck, spec)
+    # Drawn apart, so that a seed makes what it made before.
+    profile = random.Random(f"{cluster.seed} {name}")
+    if _often(profile, 0.05):
+        spec |= profile.choice([{"schedulerName": "other"}, {"schedulingGates": [{"name": "oracle.test/gate"}]}])
+    elif _often(profile, 0.1):
+        spec["volumes"].append({"name": "same", "awsElasticBlockStore": {"volumeID": f"vol-{OWN}same"}})
     return {"metadata": {"name": name, "labels": {"app": luck.choice("ab")}}, "spec": spec}
 
 
@@ -346,45 +353,8 @@ def _wanted_rule(luck: random.Random) -> Object:
     return _zone_rule(luck)
 
 
-# A thing of a cluster, or a field of it: the cluster's part, its number there, and the path to the field.
-Cut = tuple[str, int, tuple[Any, ...]]
-
-
-def smallest(cluster: Cluster, same: Callable[[Sequence[Cluster]], Sequence[bool]], tries: int = 12) -> Cluster:
-    """A cluster with less in it that is the same in what is asked of many at a time; its last pod stays."""
-    for _try in range(tries):
-        alone = list(_cuts(cluster))
-        free = [
-            cut for cut, is_same in zip(alone, same([without(cluster, [one]) for one in alone]), strict=True) if is_same
-        ]
-        if not free:
-            return cluster
-        # What can be left out by itself can often be left out together.
-        size, together = len(free), [free]
-        while size > 1:
-            size = (size + 1) // 2
-            together += [free[start : start + size] for start in range(0, len(free), size)]
-        kept = zip(together, same([without(cluster, some) for some in together]), strict=True)
-        most = max((some for some, is_same in kept if is_same), key=len, default=free[:1])
-        cluster = without(cluster, most)
-    return cluster
-
-
-def without(cluster: Cluster, cuts: Iterable[Cut]) -> Cluster:
-    """A cluster with things or fields left out."""
-    smaller = copy.deepcopy(cluster)
-    # Fields before the things that have them, and the last of a list first, so that numbers stay right.
-    for part, number, path in sorted(cuts, key=lambda cut: (bool(cut[2]), cut[1], [f"{key:>9}" for key in cut[2]]))[
-        ::-1
-    ]:
-        at: Any = getattr(smaller, part)
-        for key in (number, *path)[:-1]:
-            at = at[key]
-        del at[(number, *path)[-1]]
-    return smaller
-
-
-def _cuts(cluster: Cluster) -> Iterator[Cut]:
+def list_cuts(cluster: Cluster) -> Iterator[Cut]:
+    """What may be left out of a cluster; its last pod stays."""
     for part in ("nodes", "csi_nodes", "classes", "volumes", "claims", "attachments", "pods"):
         things = getattr(cluster, part)
         for number, thing in enumerate(things):

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
+
+from situations.smaller import Cut
 
 Object = dict[str, Any]
 MARK, HOST, ZONE = "workload.test/cluster", "kubernetes.io/hostname", "topology.kubernetes.io/zone"
@@ -179,8 +183,41 @@ class RandomWorkload:
         else:
             spec["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
             self.claims.append(self._make("v1", "PersistentVolumeClaim", "data", claim))
+        linux = [name for node in self.nodes if (name := node["metadata"]["name"]).startswith(f"{self.name}-l")]
+        # Drawn apart, so that a seed makes what it made before.
+        if linux and random.Random(f"{self.seed} node").random() < 0.3:
+            # A claim would wait for the scheduler.
+            spec |= {"nodeName": linux[0], "volumes": [{"name": "data", "hostPath": {"path": "C:\\data"}}]}
+            whole.pop("volumeClaimTemplates", None)
+            self.claims.clear()
         whole["template"] = {"metadata": {"labels": {**LABELS, **OWN}}, "spec": spec}
         self.workload = self._make("batch/v1" if kind == "Job" else "apps/v1", kind, "main", whole)
+
+    def rename(self, name: str) -> RandomWorkload:
+        """The same cluster under another name."""
+        renamed = copy.copy(self)
+        renamed.name = name
+        for part in ("nodes", "volumes", "claims", "limits", "neighbours", "workload", "labels"):
+            setattr(renamed, part, json.loads(json.dumps(getattr(self, part)).replace(self.name, name)))
+        return renamed
+
+    def list_cuts(self) -> Iterator[Cut]:
+        """What may be left out."""
+        for part in ("nodes", "volumes", "claims", "limits", "neighbours"):
+            yield from ((part, number, ()) for number in range(len(getattr(self, part))))
+        yield from (("labels", key, ()) for key in self.labels)
+        for number, node in enumerate(self.nodes):
+            yield from (("nodes", number, ("spec", key)) for key in node["spec"] if node["spec"][key])
+        template = ("template", "spec")
+        for key, value in self.workload["spec"]["template"]["spec"].items():
+            if key not in ("containers", "restartPolicy"):
+                yield "workload", "spec", (*template, key)
+            if key in ("nodeSelector", "tolerations"):
+                names = value if isinstance(value, dict) else range(len(value))
+                yield from (("workload", "spec", (*template, key, name)) for name in names)
+        for name in self.workload["spec"]["template"]["spec"]["containers"][0]:
+            if name not in ("name", "image"):
+                yield "workload", "spec", (*template, "containers", 0, name)
 
     @property
     def key(self) -> str:

@@ -32,7 +32,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer
 from situations.cluster import claim_of, healthy
 from situations.placing import CASES, Case, Plant, both, reserved, unbound, unread, waiting
-from situations.random_clusters import MARK, ZONE, Cluster, made, smallest
+from situations.random_clusters import MARK, ZONE, Cluster, list_cuts, made
+from situations.smaller import smallest
 from situations.world import NOW, World, to_start
 
 # What may not be read, and the step that depends on it.
@@ -194,7 +195,7 @@ def test_every_pod_has_an_answer_of_every_step_for_every_node(seed: int) -> None
 
 
 def test_a_disagreement_is_shown_with_nothing_that_it_does_not_need() -> None:
-    found = next(one for one in map(made, map(str, range(99))) if len(one.pods[-1]["spec"]["volumes"]) > 1)
+    found = next(one for one in map(made, map(str, range(4, 99))) if len(one.pods[-1]["spec"]["volumes"]) > 1)
     tries = 0
 
     def same(clusters: Sequence[Cluster]) -> list[bool]:
@@ -210,7 +211,7 @@ def test_a_disagreement_is_shown_with_nothing_that_it_does_not_need() -> None:
             for one in clusters
         ]
 
-    small = smallest(found, same)
+    small = smallest(found, same, list_cuts)
     assert (len(small.nodes), len(small.claims), len(small.pods), len(small.pods[0]["spec"]["volumes"])) == (1, 1, 1, 1)
     assert set(small.nodes[0]["metadata"]["labels"]) == {MARK, ZONE}
     assert not [*small.csi_nodes, *small.classes, *small.volumes, *small.attachments]
