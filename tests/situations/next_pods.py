@@ -267,6 +267,13 @@ def pods_without_a_limit_where_a_limit_range_asks_for_one(world: World) -> None:
     world.add("LimitRange", "most", SHOP, spec={"limits": [{"type": "Container", "max": {"memory": "1Gi"}}]})
 
 
+@situation("admission", "CSI-W21", starts_again={WEB: "unknown"}, only_here=_NO_LIMITS)
+def pods_for_which_two_limit_ranges_have_defaults(world: World) -> None:
+    for name, size in (("one", "512Mi"), ("other", "2Gi")):
+        part = {"type": "Container", "default": {"memory": size}, "defaultRequest": {"memory": size}}
+        world.add("LimitRange", name, SHOP, spec={"limits": [part]})
+
+
 @situation("scheduler", "CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "no"}, only_here=_NO_LIMITS)
 def pods_that_a_limit_range_lets_request_more_than_a_node_has(world: World) -> None:
     for node in windows_nodes(world):

@@ -16,6 +16,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.worklo
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, version_of
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.limits import (
+    find_contested_default,
     find_excess,
     find_missing,
     find_quota_excess,
@@ -137,7 +138,12 @@ class Admission:
             split.unknown(split.nodes, "CSI-W21", what, remedy)
 
     def _check_limit_ranger(self, pod: PodToStart, split: Split) -> None:
-        for limit_range in self._index.limit_ranges.get(pod.namespace, ()):
+        limit_ranges = self._index.limit_ranges.get(pod.namespace, ())
+        if resource := find_contested_default(limit_ranges):
+            what = f"LimitRanges of namespace {pod.namespace} have different defaults for {resource}, and any of them may apply"
+            split.unknown(split.nodes, "CSI-W21", what, "leave the defaults to one LimitRange")
+            return
+        for limit_range in limit_ranges:
             if excess := find_excess(limit_range, pod.admit.resources, pod.made):
                 what = f"LimitRange {pod.namespace}/{limit_range.name} refuses its pods: {excess}"
                 remedy = "change the requests and limits of the pod template, or the LimitRange"

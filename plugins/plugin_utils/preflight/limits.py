@@ -40,6 +40,17 @@ def find_excess(limit_range: LimitRange, pod: PodResources, claims: Iterable[Cla
     return next(excesses, "")
 
 
+def find_contested_default(limit_ranges: Iterable[LimitRange]) -> str:
+    """A resource for which LimitRanges have different defaults, empty for none; the API server applies them in no order."""
+    parts = [part for limit_range in limit_ranges for part in limit_range.parts if part.kind == "Container"]
+    for defaults in ([part.default for part in parts], [part.default_request for part in parts]):
+        amounts: dict[str, int] = {}
+        for name, amount in (pair for default in defaults for pair in default):
+            if amounts.setdefault(name, amount) != amount:
+                return name
+    return ""
+
+
 def _list_holders(kind: str, pod: PodResources, claims: Iterable[ClaimTemplate]) -> Iterator[tuple[Usage, Usage]]:
     if kind == "Container":
         yield from ((dict(holder.requests), dict(holder.limits)) for holder in pod.containers)
