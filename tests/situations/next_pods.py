@@ -295,6 +295,31 @@ def pods_that_say_they_may_run_as_root_where_all_containers_do_not(world: World)
     _template(world)["containers"][0]["securityContext"] = {"runAsNonRoot": True}
 
 
+def _enforce_restricted(world: World, policy: str) -> None:
+    """The standard, for pods that name no operating system, run as any user and are in a user namespace."""
+    labels = world.get("Namespace", SHOP)["metadata"]["labels"]
+    labels["pod-security.kubernetes.io/enforce"] = "restricted"
+    labels["pod-security.kubernetes.io/enforce-version"] = policy
+    spec = _template(world)
+    del spec["os"]
+    spec["hostUsers"] = False
+    spec["containers"][0]["securityContext"] = {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+@situation("admission", "CSI-W20", starts_again={WEB: "yes", "StatefulSet shop/db": "no"})
+def pods_in_a_user_namespace_where_pod_security_is_restricted(world: World) -> None:
+    _enforce_restricted(world, "v1.35")
+
+
+@situation("admission", "CSI-W20", starts_again={WEB: "no"})
+def pods_in_a_user_namespace_where_pod_security_is_older(world: World) -> None:
+    _enforce_restricted(world, "v1.34")
+
+
 @situation("admission", "CSI-W20", "CSI-W21", starts_again={WEB: "unknown"})
 def pods_where_an_old_pod_security_policy_decides(world: World) -> None:
     labels = world.get("Namespace", SHOP)["metadata"]["labels"]

@@ -29,8 +29,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split i
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer, PodToStart
 
 _ENFORCE = "pod-security.kubernetes.io/enforce"
-# Since these releases the policy exempts pods of Windows, and forbids hosts of probes.
-_EXEMPTS_WINDOWS, _FORBIDS_HOSTS = 25, 34
+# Since these releases the policy exempts pods of Windows, forbids hosts of probes, and lets pods in a user namespace run as any user.
+_EXEMPTS_WINDOWS, _FORBIDS_HOSTS, _RELAXES_USERS = 25, 34, 35
 
 
 class Admission:
@@ -126,6 +126,8 @@ class Admission:
         violation = violations.baseline if level == "baseline" else violations.restricted
         policy = namespace.labels.get(f"{_ENFORCE}-version", "latest")
         version = self._index.kubernetes if policy == "latest" else version_of(f"{policy}.0")
+        if level == "restricted" and version is not None and version.minor >= (1, _RELAXES_USERS):
+            violation = violations.relaxed
         if version is not None and not violation and version.minor >= (1, _FORBIDS_HOSTS):
             violation = violations.of_hosts
         if violation:

@@ -40,12 +40,14 @@ Contexts = list[Mapping[str, Any]]
 class Violations:
     """The first field against the baseline standard, and against the restricted one; empty for none.
 
-    of_hosts: a probe or hook of another host, which the baseline standard of 1.34 and later forbids.
+    of_hosts: a probe or hook of another host, which the baseline standard of 1.34 and later forbids. relaxed: against the
+    restricted standard of 1.35 and later, where pods in a user namespace run as any user.
     """
 
     baseline: str = ""
     restricted: str = ""
     of_hosts: str = ""
+    relaxed: str = ""
 
 
 NO_VIOLATIONS = Violations()
@@ -57,9 +59,11 @@ def find_violations(spec: Mapping[str, Any]) -> Violations:
     pod: Mapping[str, Any] = spec.get("securityContext") or {}
     contexts: Contexts = [container.get("securityContext") or {} for container in containers]
     baseline = next(_check_baseline(spec, containers, pod, contexts), "")
-    restricted = baseline or next(_check_restricted(spec, pod, contexts), "")
+    users, others = next(_check_users(pod, contexts), ""), next(_check_restricted(spec, pod, contexts), "")
+    relaxed = baseline or ("" if spec.get("hostUsers") is False else users) or others
+    restricted = baseline or users or others
     of_hosts = next(_check_handlers(containers), "")
-    return Violations(baseline, restricted, of_hosts) if baseline or restricted or of_hosts else NO_VIOLATIONS
+    return Violations(baseline, restricted, of_hosts, relaxed) if restricted or of_hosts else NO_VIOLATIONS
 
 
 def _check_baseline(
@@ -95,8 +99,7 @@ def _check_handlers(containers: Contexts) -> Iterator[str]:
             yield "the host of a probe or hook"
 
 
-def _check_restricted(spec: Mapping[str, Any], pod: Mapping[str, Any], contexts: Contexts) -> Iterator[str]:
-    yield from (f"volumes.{field}" for volume in spec.get("volumes") or () for field in volume if field not in _VOLUMES)
+def _check_users(pod: Mapping[str, Any], contexts: Contexts) -> Iterator[str]:
     if pod.get("runAsNonRoot") is False:
         yield "runAsNonRoot: false"
     if any(context.get("runAsUser") == 0 for context in (pod, *contexts)):
@@ -105,9 +108,14 @@ def _check_restricted(spec: Mapping[str, Any], pod: Mapping[str, Any], contexts:
         asks = context.get("runAsNonRoot")
         if not (pod.get("runAsNonRoot") if asks is None else asks):
             yield "no runAsNonRoot: true"
-        # The following does not bind pods of Windows.
-        if (spec.get("os") or {}).get("name") == "windows":
-            continue
+
+
+def _check_restricted(spec: Mapping[str, Any], pod: Mapping[str, Any], contexts: Contexts) -> Iterator[str]:
+    yield from (f"volumes.{field}" for volume in spec.get("volumes") or () for field in volume if field not in _VOLUMES)
+    # The following does not bind pods of Windows.
+    if (spec.get("os") or {}).get("name") == "windows":
+        return
+    for context in contexts:
         if context.get("allowPrivilegeEscalation") is not False:
             yield "no allowPrivilegeEscalation: false"
         if not (context.get("seccompProfile") or pod.get("seccompProfile")):
