@@ -217,10 +217,10 @@ class WorkloadOracle:
             self._post(cluster.workload)
 
     def _cordon(self, cluster: RandomWorkload) -> None:
-        """Cordon a node of some clusters while no controller adds the taint to it."""
-        if cluster.nodes and random.Random(f"{cluster.seed} cordon").random() < 0.25:
-            name = cluster.nodes[0]["metadata"]["name"]
-            self._api.patch(f"{NODES}/{name}", {"spec": {"unschedulable": True}})
+        """Cordon the nodes of some clusters while no controller adds the taint to them."""
+        if random.Random(f"{cluster.seed} cordon").random() < 0.15:
+            for node in cluster.nodes:
+                self._api.patch(f"{NODES}/{node['metadata']['name']}", {"spec": {"unschedulable": True}})
 
     def _create_again(self, cluster: RandomWorkload) -> None:
         """As it was drawn before; a workload that is no longer valid starts nothing."""

@@ -295,9 +295,19 @@ def _pod(luck: random.Random, name: str, cluster: Cluster, nodes: Sequence[str])
     # Drawn apart, so that a seed makes what it made before.
     profile = random.Random(f"{cluster.seed} {name}")
     if _often(profile, 0.05):
-        spec |= profile.choice([{"schedulerName": "other"}, {"schedulingGates": [{"name": "oracle.test/gate"}]}])
+        gate: Object = {"schedulingGates": [{"name": "oracle.test/gate"}]}
+        spec |= profile.choice([{"schedulerName": "other"}, gate])
     elif _often(profile, 0.1):
-        spec["volumes"].append({"name": "same", "awsElasticBlockStore": {"volumeID": f"vol-{OWN}same"}})
+        # Nothing but a disk or a port of the node decides.
+        same: Object = {"name": "same", "awsElasticBlockStore": {"volumeID": f"vol-{OWN}same"}}
+        main: Object = {"name": "main", "image": "registry.example.com/main:1"}
+        is_port = _often(profile, 0.5)
+        spec = {
+            "nodeSelector": {MARK: f"{OWN}x", "kubernetes.io/hostname": nodes[0]},
+            "containers": [{**main, "ports": [{"containerPort": 80, "hostPort": 8082}]} if is_port else main],
+            "tolerations": [{"operator": "Exists"}],
+            "volumes": [] if is_port else [same],
+        }
     return {"metadata": {"name": name, "labels": {"app": luck.choice("ab")}}, "spec": spec}
 
 

@@ -183,15 +183,27 @@ class RandomWorkload:
         else:
             spec["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
             self.claims.append(self._make("v1", "PersistentVolumeClaim", "data", claim))
-        linux = [name for node in self.nodes if (name := node["metadata"]["name"]).startswith(f"{self.name}-l")]
-        # Drawn apart, so that a seed makes what it made before.
-        if linux and random.Random(f"{self.seed} node").random() < 0.3:
-            # A claim would wait for the scheduler.
-            spec |= {"nodeName": linux[0], "volumes": [{"name": "data", "hostPath": {"path": "C:\\data"}}]}
-            whole.pop("volumeClaimTemplates", None)
-            self.claims.clear()
+        self._draw_node_name(spec, whole, claim)
         whole["template"] = {"metadata": {"labels": {**LABELS, **OWN}}, "spec": spec}
         self.workload = self._make("batch/v1" if kind == "Job" else "apps/v1", kind, "main", whole)
+
+    def _draw_node_name(self, spec: Object, whole: Object, claim: Object) -> None:
+        """Let the template name a Linux node in some clusters, where a volume of a Windows node is bound already."""
+        # One that evicts its pods would get new ones for ever.
+        linux = [
+            name
+            for node in self.nodes
+            if (name := node["metadata"]["name"]).startswith(f"{self.name}-l")
+            and all(taint["effect"] != "NoExecute" for taint in node["spec"]["taints"])
+        ]
+        disks = [name for volume in self.volumes if (name := volume["metadata"]["name"]).startswith(f"{self.name}-w")]
+        # Drawn apart, so that a seed makes what it made before.
+        if not linux or not disks or random.Random(f"{self.seed} node").random() > 0.3:
+            return
+        spec |= {"nodeName": linux[0], "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}
+        whole.pop("volumeClaimTemplates", None)
+        bound = {**claim, "resources": {"requests": {"storage": "1Gi"}}, "volumeName": disks[0]}
+        self.claims = [self._make("v1", "PersistentVolumeClaim", "data", bound)]
 
     def rename(self, name: str) -> RandomWorkload:
         """The same cluster under another name."""
