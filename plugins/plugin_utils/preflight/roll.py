@@ -84,7 +84,7 @@ def simulate_roll(
     ways = [simulation.roll(seed) for seed in range(most if most >= _LEAST_WAYS else 1)]
     nodes = tuple(simulation.compare(name, [way[name] for way in ways]) for name in ways[0])
     first = next((node for node in nodes if node.answer != "yes"), None)
-    if first is None and (waiting := simulation.find_waiting_pod()):
+    if first is not nodes[0] and (waiting := simulation.find_waiting_pod()):
         return Roll("unknown", f"{waiting} waits for a node now, and may take the room of pods that move", nodes)
     if first is None:
         return Roll("yes", f"{number(len(nodes), 'Windows node')} can be drained one after the other", nodes)

@@ -193,6 +193,17 @@ def test_a_pod_that_waits_for_a_node_may_take_the_room_of_the_others() -> None:
     assert (roll.answer, roll.because.partition(",")[0]) == ("unknown", "a pod in shop waits for a node now")
 
 
+def test_with_a_pod_that_waits_the_upgrade_may_stop_before_the_node_that_is_sure_to_stop_it() -> None:
+    world = nodes(2)
+    stateless(world, "web", ["win-1"])
+    pod(world, "bare", pod_spec(), on="win-2")
+    pod(world, "late", pod_spec(**cpu("9")))
+    assert rolled(world).answer == "unknown"
+    world.remove("Pod", "bare", SHOP)
+    pod(world, "bare", pod_spec(), on="win-1")
+    assert rolled(world).answer == "no"
+
+
 def test_without_the_budgets_the_upgrade_is_unknown() -> None:
     world = nodes(2)
     world.unread.append(Unread("poddisruptionbudgets", "this account may not list poddisruptionbudgets"))
