@@ -84,16 +84,6 @@ options:
       wmco:
         description: Release of the Windows Machine Config Operator.
         type: str
-      driver:
-        description: Driver of O(target.driver_version) and O(target.mode), such as V(vsphere). Defaults to every driver that volumes need.
-        type: str
-      driver_version:
-        description: Release of the driver's node plugin.
-        type: str
-      mode:
-        description: Mode of the driver's node plugin.
-        type: str
-        choices: [csi_proxy, host_process]
   run:
     description:
       - What a run is about to deploy. The report compares the current cluster with the cluster after that run, from one read, and describes

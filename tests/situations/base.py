@@ -118,7 +118,7 @@ def on_windows(world: World, name: str, source: Object, **more: Any) -> None:
     workload(world, "Deployment", name, pod_spec(name), on=["win-1"])
 
 
-def openshift(world: World, version: str = "4.23.1", platform: str = "VSphere") -> None:
+def openshift(world: World, version: str = "4.23.1") -> None:
     """The same cluster as an OpenShift one whose Windows nodes the operator made."""
     history = [
         {
@@ -136,7 +136,6 @@ def openshift(world: World, version: str = "4.23.1", platform: str = "VSphere") 
         spec={"clusterID": "c"},
         status={"history": history, "desired": {"version": version}, "conditions": []},
     )
-    world.add("Infrastructure", "cluster", status={"platformStatus": {"type": platform}})
 
 
 def operator(world: World, version: str) -> None:

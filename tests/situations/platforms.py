@@ -91,12 +91,7 @@ _OPENSHIFT_SPECS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 # Releases of OpenShift, with the Kubernetes that each has.
 OPENSHIFTS = {"4.16.9": "v1.29.14", "4.18.9": "v1.31.10", "4.20.3": "v1.33.5", "4.21.0": "v1.34.2"}
-PLATFORM_OF = {
-    "file.csi.azure.com": "Azure",
-    "disk.csi.azure.com": "Azure",
-    "ebs.csi.aws.com": "AWS",
-    "csi.vsphere.vmware.com": "VSphere",
-}
+OF_OPERATORS = ("file.csi.azure.com", "disk.csi.azure.com", "ebs.csi.aws.com", "csi.vsphere.vmware.com")
 
 
 def shipped() -> Iterator[tuple[Case, str]]:
@@ -104,7 +99,7 @@ def shipped() -> Iterator[tuple[Case, str]]:
     for version in OPENSHIFTS:
         for driver in DRIVERS.values():
             lines = [one.minor for one in openshift_releases.list_shipped_releases(version, driver.key)]
-            for one in driver.releases if driver.name in PLATFORM_OF else ():
+            for one in driver.releases if driver.name in OF_OPERATORS else ():
                 known = parse(one.version)
                 rule = next((rule for rule in driver.modes if rule.supports(known) and rule.template is not None), None)
                 if known.minor in lines and rule is not None:
@@ -131,7 +126,7 @@ def built_in(case: Case, version: str) -> World:
         labels={}, annotations={"csi.openshift.io/managed": "true", "operator.openshift.io/spec-hash": "0" * 64}
     )
     shown["spec"] = {**_FILLED, **driver.csi_driver, **_OPENSHIFT_SPECS[driver.name]}
-    openshift(world, version, PLATFORM_OF[driver.name])
+    openshift(world, version)
     return world
 
 

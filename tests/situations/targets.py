@@ -9,7 +9,6 @@ from situations.base import (
     IN_TREE_VSPHERE,
     NO_OLD_SERVER,
     NO_OPENSHIFT,
-    SMB,
     VSPHERE,
     crash,
     kubelets,
@@ -21,7 +20,6 @@ from situations.base import (
 from situations.cluster import (
     SHOP,
     install,
-    smb,
     unregister,
 )
 from situations.world import World
@@ -36,7 +34,6 @@ def the_next_kubernetes_changes_nothing(world: World) -> None:
     "target",
     "CSI-G11",
     "CSI-G20",
-    "CSI-T08",
     target=Target(kubernetes="1.30"),
     classes={"pv-legacy": "no"},
     only_here=NO_OLD_SERVER,
@@ -87,7 +84,7 @@ def scenario_a_both_operators_bring_csi_proxy(world: World) -> None:
     _operator_7(world, "7.2.0-1a2b3c")
 
 
-@situation("6.6 B", "CSI-T18", "CSI-T04", target=Target(openshift="4.13.20", wmco="8.1.0"), only_here=NO_OPENSHIFT)
+@situation("6.6 B", "CSI-T18", target=Target(openshift="4.13.20", wmco="8.1.0"), only_here=NO_OPENSHIFT)
 def scenario_b_only_the_later_operator_brings_csi_proxy(world: World) -> None:
     _operator_7(world, "7.1.1-1a2b3c")
 
@@ -99,7 +96,7 @@ def scenario_c_the_later_operator_takes_csi_proxy_away(world: World) -> None:
 
 def _operator_7(world: World, version: str) -> None:
     """OpenShift 4.12 on a platform without a guard, with volumes of Azure Disk only, which 4.12 has migrated."""
-    openshift(world, "4.12.40", platform="None")
+    openshift(world, "4.12.40")
     operator(world, version)
     world.kubernetes = "v1.25.16"
     kubelets(world, "v1.25.16", migrated=("kubernetes.io/azure-disk",))
@@ -117,7 +114,7 @@ def scenario_d_from_8_to_9_with_csi_proxy(world: World) -> None:
     _operator_8(world, "8.1.0-1a2b3c")
 
 
-@situation("6.6 E", "CSI-T18", "CSI-T04", target=Target(openshift="4.14.1"), only_here=NO_OPENSHIFT)
+@situation("6.6 E", "CSI-T18", target=Target(openshift="4.14.1"), only_here=NO_OPENSHIFT)
 def scenario_e_from_8_without_csi_proxy_to_9(world: World) -> None:
     _operator_8(world, "8.0.1-1a2b3c")
 
@@ -128,19 +125,6 @@ def _operator_8(world: World, version: str) -> None:
     operator(world, version)
     world.kubernetes = "v1.26.9"
     kubelets(world, "v1.26.9", migrated=("kubernetes.io/azure-disk", "kubernetes.io/azure-file"))
-
-
-@situation("correction 7", "CSI-T18", "CSI-T05", target=Target(openshift="4.14.1"), only_here=NO_OPENSHIFT)
-def an_empty_node_is_upgraded_at_once(world: World) -> None:
-    _operator_8(world, "8.1.0-1a2b3c")
-    world.get("Node", "win-2")["status"]["volumesAttached"] = []
-
-
-@situation("correction 7", "CSI-T18", target=Target(openshift="4.14.1"), only_here=NO_OPENSHIFT)
-def no_guard_on_another_platform(world: World) -> None:
-    _operator_8(world, "8.1.0-1a2b3c")
-    world.get("Infrastructure", "cluster")["status"]["platformStatus"]["type"] = "None"
-    world.get("Node", "win-2")["status"]["volumesAttached"] = []
 
 
 @situation("6.6", "CSI-T06", "CSI-T07", target=Target(wmco="10.22.0"), only_here=NO_OPENSHIFT)
@@ -167,7 +151,7 @@ def an_operator_that_leaps_over_lines(world: World) -> None:
     only_here=NO_OPENSHIFT,
 )
 def an_ebs_volume_from_before_the_operator_had_csi_proxy(world: World) -> None:
-    openshift(world, "4.11.9", "AWS")
+    openshift(world, "4.11.9")
     operator(world, "6.0.0")
     install(world, "aws_ebs", "csi_proxy")
     on_windows(world, "ebs", {"awsElasticBlockStore": {"volumeID": "aws:///vol-1", "fsType": "ntfs"}})
@@ -177,21 +161,6 @@ def an_ebs_volume_from_before_the_operator_had_csi_proxy(world: World) -> None:
 def an_operator_that_goes_to_the_next_line(world: World) -> None:
     openshift(world, "4.22.9")
     operator(world, "10.22.0-1a2b3c")
-
-
-@situation("target", "CSI-T18", "CSI-T16", target=Target(openshift="5.0.3"), only_here=NO_OPENSHIFT)
-def a_plugin_of_ours_where_openshift_will_bring_its_own(world: World) -> None:
-    openshift(world, "4.23.9")
-    operator(world, "11.0.0-1a2b3c")
-
-
-@situation("target", "CSI-T18", target=Target(openshift="5.0.3"), only_here=NO_OPENSHIFT)
-def the_operators_own_plugin_stays(world: World) -> None:
-    openshift(world, "4.23.9")
-    operator(world, "11.0.0-1a2b3c")
-    for one in world.of("DaemonSet"):
-        one["metadata"]["labels"].pop("app.kubernetes.io/managed-by", None)
-        one["metadata"].setdefault("annotations", {})["operator.openshift.io/spec-hash"] = "1"
 
 
 @situation("target", "CSI-T12", target=Target(kubernetes="1.27"))
@@ -204,50 +173,9 @@ def a_target_of_a_platform_that_this_is_not(world: World) -> None:
     pass
 
 
-@situation("target", "CSI-T02", "CSI-T16", target=Target(openshift="6.4"), only_here=NO_OPENSHIFT)
+@situation("target", "CSI-T02", target=Target(openshift="6.4"), only_here=NO_OPENSHIFT)
 def an_unknown_line(world: World) -> None:
     openshift(world)
-
-
-@situation("target", "CSI-D02", target=Target(driver="vsphere", driver_version="3.4.0", mode="host_process"))
-def a_mode_that_the_release_does_not_have(world: World) -> None:
-    pass
-
-
-@situation("target", "CSI-T09", target=Target(driver="smb", mode="csi_proxy"))
-def a_change_of_mode_under_mounted_volumes(world: World) -> None:
-    install(world, "smb", "host_process")
-    on_windows(world, "files", smb("//server/share"))
-    world.get("Node", "win-1")["status"]["volumesInUse"].append(f"kubernetes.io/csi/{SMB.name}^//server/share")
-
-
-@situation("target", "CSI-T10", target=Target(driver="azure_disk", mode="csi_proxy"))
-def a_change_of_mode_without_the_pipes(world: World) -> None:
-    world.host("win-2")["pipes"].remove("csi-proxy-disk-v1")
-    _only_azure(world)
-
-
-@situation("target", "CSI-T11", target=Target(driver="azure_disk", mode="csi_proxy"))
-def a_change_of_mode_with_hosts_that_were_not_read(world: World) -> None:
-    world.hosts = []
-    _only_azure(world)
-
-
-def _only_azure(world: World) -> None:
-    """Without the workloads whose plugin talks to csi-proxy today."""
-    gone = {"db", "legacy"}
-    world.objects = [
-        one
-        for one in world.objects
-        if not (one["metadata"].get("namespace") == SHOP and one["metadata"]["name"].split("-")[0] in gone)
-        and not (one["metadata"].get("namespace") == SHOP and one["metadata"]["name"].startswith("data-db"))
-        and not (one["kind"] == "PersistentVolume" and one["metadata"]["name"] in ("pv-db-0", "pv-db-1", "pv-legacy"))
-        and not (
-            one["kind"] == "VolumeAttachment"
-            and one["spec"]["attacher"] == VSPHERE.name
-            and "win" in one["spec"]["nodeName"]
-        )
-    ]
 
 
 @situation("openshift 4.20", "CSI-T18", target=Target(openshift="4.20.3"), only_here=NO_OPENSHIFT)

@@ -485,7 +485,7 @@ def a_job_that_is_not_done_and_whose_claim_is_gone(world: World) -> None:
 
 
 def _platform(world: World, enforced: str) -> None:
-    openshift(world, "4.20.1", "Azure")
+    openshift(world, "4.20.1")
     world.get("Namespace", SHOP)["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = enforced
     source = {"driver": AZURE_FILE.name, "volumeAttributes": {"shareName": "s", "secretName": "k"}}
     spec = pod_spec(extra_volumes=[{"name": "own", "csi": source}])

@@ -69,7 +69,6 @@ API_VERSIONS = {
     "PriorityClass": "scheduling.k8s.io/v1",
     "RuntimeClass": "node.k8s.io/v1",
     "ClusterVersion": "config.openshift.io/v1",
-    "Infrastructure": "config.openshift.io/v1",
     "OperatorCondition": "operators.coreos.com/v2",
     "Storage": "operator.openshift.io/v1",
 }
@@ -197,13 +196,11 @@ class World:
         if version is None:
             return ObservedCluster(kubernetes=self.kubernetes)
         openshift, updating_to = ObservedCluster.openshift_versions(version)
-        infrastructure = next(self.of("Infrastructure"), {})
         storage = next(self.of("Storage"), None)
         return ObservedCluster(
             kubernetes=self.kubernetes,
             openshift=openshift,
             updating_to=updating_to,
-            infrastructure=str(infrastructure.get("status", {}).get("platformStatus", {}).get("type", "")),
             storage_driver=None if storage is None else storage["spec"].get("vsphereStorageDriver", ""),
         )
 

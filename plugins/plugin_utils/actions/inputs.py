@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.target import KEYS, ONLY_EVALUATED, parse_target
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.target import parse_target
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.options import is_toleration
 
 _BATCH = re.compile(r"[1-9][0-9]*%?")
@@ -147,11 +147,12 @@ def _by_driver(value: object, of: type | tuple[type, ...]) -> bool:
     )
 
 
-def _target(value: object, refused: Iterable[str] = ()) -> bool:
+def _target(value: object) -> bool:
     try:
-        return parse_target(value).keys().isdisjoint(refused)
+        parse_target(value)
     except ValueError:
         return False
+    return True
 
 
 def _sorted_target(value: object) -> dict[str, str]:
@@ -338,7 +339,7 @@ INPUTS: dict[str, Input] = {
     **_of(
         "preflight",
         target=Input(
-            f"expected {', '.join(KEYS)}, such as openshift=4.14,wmco=9.0.0 or driver=smb,mode=host_process, {_AS_TEXT}",
+            f"expected releases of kubelet, openshift and wmco, such as kubelet=1.27 or openshift=4.14,wmco=9.0.0, {_AS_TEXT}",
             _target,
             type="raw",
             parse=_sorted_target,
@@ -446,7 +447,7 @@ INPUTS: dict[str, Input] = {
         ),
         upgrade_target=Input(
             f"expected releases of kubelet, openshift and wmco, such as kubelet=1.27 or openshift=4.14,wmco=9.0.0, {_AS_TEXT}",
-            lambda value: _target(value, ONLY_EVALUATED),
+            _target,
             type="raw",
             parse=_sorted_target,
         ).of(

@@ -16,10 +16,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import F
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import is_above, parse
 
 # kubelet is another name of kubernetes: the release that the Windows nodes come to.
-KEYS = ("kubernetes", "kubelet", "openshift", "wmco", "driver", "driver_version", "mode")
-_RELEASES = frozenset({"kubernetes", "kubelet", "openshift", "wmco", "driver_version"})
-# Keys that an upgrade of nodes cannot change; preflight evaluates them.
-ONLY_EVALUATED = ("driver", "driver_version", "mode")
+KEYS = ("kubernetes", "kubelet", "openshift", "wmco")
 
 
 def parse_target(value: object) -> dict[str, str]:
@@ -54,7 +51,7 @@ def _check_entry(key: str, release: object, equals: bool) -> str:
         return f"{key!r} is not a valid key, expected one of {', '.join(KEYS)}" + (
             f"; did you mean {near[0]}?" if near else ""
         )
-    if key in _RELEASES and release not in (None, ""):
+    if release not in (None, ""):
         if isinstance(release, float):
             return f"{key} is the number {release}, expected text, because the number 1.30 is 1.3"
         try:

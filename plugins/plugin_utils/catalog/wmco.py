@@ -37,8 +37,7 @@ class Line:
     wmco: what the operator's versions of this line begin with. csi_proxy_since: first that brings csi-proxy, None when none
     does. csi_proxy: the release that it brings, "1.1.3-28-g0939e7a" for a commit after it. not_migrated: in-tree plugins that
     OpenShift's default feature set leaves in-tree. windows_in_tree: those that the operator keeps in-tree on its nodes from
-    windows_in_tree_since on, whatever the rest of the cluster does. guard: the platform, as Infrastructure names it, on which
-    nodes with volumes are held back when the operator moves to this line.
+    windows_in_tree_since on, whatever the rest of the cluster does.
     """
 
     openshift: str
@@ -49,7 +48,6 @@ class Line:
     not_migrated: tuple[str, ...] = ()
     windows_in_tree: tuple[str, ...] = ()
     windows_in_tree_since: str = ""
-    guard: str = ""
 
     def has_csi_proxy(self, version: Version) -> bool:
         """Whether an operator of this line brings csi-proxy."""
@@ -78,8 +76,8 @@ LINES: tuple[Line, ...] = (
         "4.12", "1.25", "7", "7.2.0", "1.1.3", not_migrated=(_AZURE_FILE, _VSPHERE),
         windows_in_tree=(_AZURE_FILE, _VSPHERE), windows_in_tree_since="7.1.0",
     ),
-    Line("4.13", "1.26", "8", "8.1.0", "1.1.3", windows_in_tree=(_VSPHERE,), windows_in_tree_since="8.0.0", guard="Azure"),
-    Line("4.14", "1.27", "9", "9.0.0", "1.1.3", guard="VSphere"),
+    Line("4.13", "1.26", "8", "8.1.0", "1.1.3", windows_in_tree=(_VSPHERE,), windows_in_tree_since="8.0.0"),
+    Line("4.14", "1.27", "9", "9.0.0", "1.1.3"),
     Line("4.15", "1.28", "10.15", "10.15.0", "1.1.3"),
     Line("4.16", "1.29", "10.16", "10.16.0", "1.1.3"),
     Line("4.17", "1.30", "10.17", "10.17.0", _PIN_417),

@@ -275,7 +275,6 @@ class _Pass:
                 why = "ClusterVersion version does not exist, although namespace openshift-cluster-version does"
                 self._unread.append(Unread(kinds.CLUSTER_VERSION.plural, why))
             return ObservedCluster(kubernetes=kubernetes)
-        infrastructure = self._get(kinds.INFRASTRUCTURE, "cluster")
         storage = self._get(kinds.STORAGE_OPERATOR, "cluster")
         releases = [
             str((item.get("spec") or {}).get("version") or "")
@@ -287,8 +286,7 @@ class _Pass:
             kubernetes=kubernetes,
             openshift=openshift,
             updating_to=updating_to,
-            infrastructure=str(((_part(infrastructure, "status")).get("platformStatus") or {}).get("type") or ""),
-            storage_driver=str(_part(storage, "spec").get("vsphereStorageDriver") or "")
+            storage_driver=str((storage.get("spec") or {}).get("vsphereStorageDriver") or "")
             if isinstance(storage, dict)
             else None,
             wmco=releases[-1] if releases else "",
@@ -302,11 +300,6 @@ class _Pass:
             for key, one in found.items()
             if not isinstance(one, Unread)
         )
-
-
-def _part(live: dict[str, Any] | Unread | None, name: str) -> dict[str, Any]:
-    """A part of an object; empty where there is no object, or none that may be read."""
-    return (live.get(name) or {}) if isinstance(live, dict) else {}
 
 
 def _each(fact: Callable[[Mapping[str, Any]], T]) -> Callable[[Items], Iterable[T]]:

@@ -14,18 +14,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree, openshift, wmco
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS, refuse_unknown_driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.target import CurrentReleases, find_impossible_targets
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import model, release
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGER
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.cluster_checks import view
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index, version_of
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found, passed_on
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, version_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding, Target
 
 # The build after it shows who runs the cluster: "v1.33.5-gke.1162000".
@@ -44,17 +40,13 @@ class Versions:
 
 def check(target: Target) -> None:
     """Refuse a target that says nothing: ValueError names the field and an example."""
-    for name in ("kubernetes", "openshift", "wmco", "driver_version"):
+    for name in ("kubernetes", "openshift", "wmco"):
         text = getattr(target, name)
         if text:
             try:
                 parse(text)
             except ValueError as error:
                 raise ValueError(f"target {name}: {error}") from None
-    if target.mode not in ("", "csi_proxy", "host_process"):
-        raise ValueError(f"target mode is {target.mode}, expected csi_proxy or host_process")
-    if target.driver and target.driver not in DRIVERS:
-        raise ValueError(f"target: {refuse_unknown_driver(target.driver)}")
 
 
 def versions(target: Target) -> Versions:
@@ -124,16 +116,8 @@ def evaluate(index: Index, target: Target, demand: Mapping[str, int]) -> tuple[F
         *_check_skew(index, then),
         *_check_operator(index, target, then),
         *_check_migration_path(index, target, demand),
-        *_check_attached(index, then),
-        *_find_plugins_to_remove(index, target),
         *_describe_shipped_drivers(index, target, demand),
     ]
-    if target.driver_version or target.mode:
-        chosen = (
-            [DRIVERS[target.driver]] if target.driver else [BY_NAME[name] for name in sorted(demand) if name in BY_NAME]
-        )
-        for driver in chosen:
-            findings += _check_driver(index, target, driver, demand.get(driver.name, 0))
     return tuple(findings)
 
 
@@ -213,30 +197,10 @@ def _check_operator(index: Index, target: Target, then: Versions) -> Iterator[Fi
         yield found("CSI-T14", about, message, evidence, remedy)
     before = wmco.find_line_of_operator(now)
     steps = (before.wmco, line.wmco) if before is not None and line is not None else ()
-    change = wmco.classify_upgrade(now, operator) if steps in (("7", "8"), ("8", "9")) else "none"
-    if change == "removed":
+    if steps in (("7", "8"), ("8", "9")) and wmco.classify_upgrade(now, operator) == "removed":
         message = f"{now} includes csi-proxy and {operator} does not"
         remedy = "upgrade to a release that includes csi-proxy (8.1.0 or later) instead"
         yield found("CSI-T03", about, message, evidence, remedy)
-    elif change == "added":
-        message = f"{now} has no csi-proxy and {operator} includes it"
-        remedy = "upgrade one canary node, verify the drivers there, then continue"
-        yield found("CSI-T04", about, message, evidence, remedy)
-    yield from _check_guard(index, line, now, operator)
-
-
-def _check_guard(index: Index, line: wmco.Line | None, now: Version, operator: Version) -> Iterator[Finding]:
-    """Nodes that the operator's guard releases, because it checks attached volumes only."""
-    before = wmco.find_line_of_operator(now)
-    if line is None or not line.guard or line == before or line.guard != index.snapshot.cluster.infrastructure:
-        return
-    free = [node for node in index.each(index.windows) if not node.attached or node.labels.get(wmco.ALLOW) == "true"]
-    if free:
-        names = ", ".join(node.name for node in free[:5])
-        evidence = tuple(f"Node {node.name} status.volumesAttached: {len(node.attached)}" for node in free[:3])
-        message = f"{operator} upgrades {len(free)} nodes immediately: {names}"
-        remedy = "verify every driver before you approve the operator's InstallPlan"
-        yield found("CSI-T05", "Windows Machine Config Operator", message, evidence, remedy)
 
 
 def _check_migration_path(index: Index, target: Target, demand: Mapping[str, int]) -> Iterator[Finding]:
@@ -256,50 +220,6 @@ def _check_migration_path(index: Index, target: Target, demand: Mapping[str, int
                 message = f"OpenShift {now} has {len(left)} in-tree volumes of {known.plugin}, and no supported upgrade migrates them to CSI"
                 remedy = f"before the upgrade, copy their data to a cluster that was installed as {wmco.NO_PATH_BEFORE} or later"
                 yield found("CSI-T15", "Target", message, evidence, remedy)
-
-
-def _check_attached(index: Index, then: Versions) -> Iterator[Finding]:
-    if then.kubelet is None:
-        return
-    moved = tuple(_list_migrated_plugins(then.kubelet, then.operator))
-    for node in index.each(index.windows):
-        left = [name for name in node.attached if any(name.startswith(f"{plugin}/") for plugin in moved)]
-        if left:
-            evidence = tuple(f"Node {node.name} status.volumesAttached: {name}" for name in left[:3])
-            message = f"{len(left)} volumes are attached in-tree"
-            remedy = f"drain it before its kubelet is upgraded: kubectl drain {node.name} --ignore-daemonsets"
-            yield found("CSI-T08", f"Node {node.name}", message, evidence, remedy)
-
-
-def _find_plugins_to_remove(index: Index, target: Target) -> Iterator[Finding]:
-    """Node plugins that must be removed before OpenShift brings its own ones for these drivers."""
-    if not target.openshift or parse(target.openshift).minor < parse(openshift.OWN_PLUGINS_FROM).minor:
-        return
-    for key in openshift.OWN_PLUGINS:
-        driver = DRIVERS[key]
-        for provider in index.providers.get(driver.name, ()):
-            if provider.plugin is None or provider.plugin.observed.of_openshift:
-                continue
-            message = (
-                f"OpenShift {openshift.OWN_PLUGINS_FROM} and later are planned to deploy their own Windows node plugin of "
-                f"{driver.title}, a HostProcess container that uses csi-proxy; two node plugins remove each "
-                "other's registration"
-            )
-            ours = provider.plugin.observed.managed_by == MANAGER
-            remove = (
-                f"ansible-playbook -i inventory.yml kubewin.csi.remove -e kubewin_drivers={key}"
-                if ours
-                else f"kubectl -n {provider.namespace} delete daemonset {provider.name}"
-            )
-            remedy = (
-                f"read the release notes of {target.openshift}; if it deploys the plugin, remove this one right before the "
-                f"update ({remove}), and keep csi-proxy"
-            )
-            evidence = (
-                f"DaemonSet {provider.namespace}/{provider.name} serves {driver.name} on Windows",
-                f"target: OpenShift {target.openshift}",
-            )
-            yield found("CSI-T16", f"DaemonSet {provider.namespace}/{provider.name}", message, evidence, remedy)
 
 
 def _describe_shipped_drivers(index: Index, target: Target, demand: Mapping[str, int]) -> Iterator[Finding]:
@@ -324,42 +244,3 @@ def _describe_shipped_drivers(index: Index, target: Target, demand: Mapping[str,
         evidence = tuple(f"Node {node.name}: Windows build {node.build or 'unknown'}" for node in index.each(nodes))[:3]
         about = f"OpenShift {target.openshift}, driver {driver.name}"
         yield found("CSI-T18", about, message, evidence, remedy, "warning" if without or changes else None)
-
-
-def _check_driver(index: Index, target: Target, driver: Driver, nodes: int) -> Iterator[Finding]:
-    observed = view(simulate(index, target), driver)
-    controllers = [one.observed for one in index.snapshot.controllers if one.driver == driver.key]
-    desired = model.DriverRequest(mode=target.mode or "auto", version=target.driver_version or None)
-    choice = release.choose_release(driver, desired, controllers[0] if controllers else None, observed)
-    yield from passed_on(choice.findings)
-    if choice.rule is None:
-        return
-    yield from _check_mode(index, driver, choice.rule, nodes or index.windows)
-
-
-def _check_mode(index: Index, driver: Driver, rule: ModeRule, nodes: int) -> Iterator[Finding]:
-    providers = [one.plugin for one in index.providers.get(driver.name, ()) if one.plugin is not None]
-    changes = any(one.host_process != (rule.mode == "host_process") for one in providers)
-    prefix = f"kubernetes.io/csi/{driver.name}^"
-    for node in index.each(nodes):
-        about = f"Node {node.name}, driver {driver.name}"
-        held = [name for name in node.in_use if name.startswith(prefix)]
-        if changes and rule.mode in driver.drain_to and held:
-            evidence = tuple(f"Node {node.name} status.volumesInUse: {name}" for name in held[:3])
-            message = f"{len(held)} volumes are mounted, and the mode changes to {rule.mode}"
-            remedy = f"drain the node first: kubectl drain {node.name} --ignore-daemonsets"
-            yield found("CSI-T09", about, message, evidence, remedy)
-        if rule.mode != "csi_proxy":
-            continue
-        host = index.hosts.get(node.name)
-        if host is None or host.facts.pipes is None:
-            message = f"whether its host serves {', '.join(rule.pipes)} is unknown"
-            evidence = (f"host of Node {node.name}: not read",)
-            yield found("CSI-T11", about, message, evidence, "add the host to the inventory")
-            continue
-        absent = [pipe for pipe in rule.pipes if pipe not in host.facts.pipes]
-        if absent:
-            evidence = (f"host of Node {node.name} serves: {', '.join(host.facts.pipes) or 'no pipe of csi-proxy'}",)
-            message = f"its host does not serve {', '.join(absent)}"
-            remedy = "run enable_csi.yml for this host"
-            yield found("CSI-T10", about, message, evidence, remedy)

@@ -142,22 +142,15 @@ class WorkloadVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Versions to ask about. Empty fields stay as the cluster has them.
-
-    driver: key of the driver that driver_version and mode are about, empty for every one that is needed. mode: csi_proxy or
-    host_process.
-    """
+    """Versions to ask about. Empty fields stay as the cluster has them."""
 
     kubernetes: str = ""
     openshift: str = ""
     wmco: str = ""
-    driver: str = ""
-    driver_version: str = ""
-    mode: str = ""
 
     def __bool__(self) -> bool:
         """Whether anything is asked."""
-        return any((self.kubernetes, self.openshift, self.wmco, self.driver_version, self.mode))
+        return any((self.kubernetes, self.openshift, self.wmco))
 
     def as_dict(self) -> dict[str, str]:
         """For a report: what was asked only."""

@@ -122,8 +122,7 @@ class ObservedCluster:
     """What holds for the cluster as a whole.
 
     kubernetes: the API server's gitVersion. openshift: the last completed version, empty elsewhere. updating_to: the
-    version that an update is bringing, empty when none runs. infrastructure: the
-    platform's name from OpenShift's Infrastructure "cluster" (Azure, VSphere). storage_driver:
+    version that an update is bringing, empty when none runs. storage_driver:
     spec.vsphereStorageDriver of storages.operator.openshift.io "cluster", None when that object was not there. wmco: the
     operator's version where its ClusterServiceVersion was read, else empty; annotations of its nodes are with the nodes.
     """
@@ -131,7 +130,6 @@ class ObservedCluster:
     kubernetes: str
     openshift: str = ""
     updating_to: str = ""
-    infrastructure: str = ""
     storage_driver: str | None = None
     wmco: str = ""
 

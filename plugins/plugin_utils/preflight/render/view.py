@@ -298,9 +298,6 @@ _TARGETS = {
     "kubernetes": "Kubernetes",
     "openshift": "OpenShift",
     "wmco": "Windows Machine Config Operator",
-    "driver": "driver",
-    "driver_version": "release",
-    "mode": "mode",
 }
 
 

@@ -64,7 +64,7 @@ PAGES = [
         ("kubewin_upgrade_hook", "wcmo", "is wcmo, expected none, tasks or wmco"),
         ("kubewin_upgrade_target", "1.27", "is 1.27, expected releases of kubelet, openshift and wmco"),
         ("kubewin_upgrade_target", "mode=host_process", "releases of kubelet"),
-        ("kubewin_target", "kubelets=1.27", "kubernetes, kubelet, openshift, wmco"),
+        ("kubewin_target", "kubelets=1.27", "releases of kubelet, openshift and wmco"),
         ("kubewin_upgrade_target", "kubelet=", "releases of kubelet"),
         ("kubewin_upgrade_target", {"windows": "2022"}, "releases of kubelet"),
         ("kubewin_upgrade_target", "kubelet=latest", "releases of kubelet"),
@@ -104,7 +104,7 @@ def test_an_invalid_value_is_refused_and_shown(name: str, value: object, expecte
             "kubewin_upgrade_target",
             ["", {}, "kubelet=1.27", "kubernetes=1.27", "openshift=4.14, wmco=9.0.0", {"kubelet": "v1.30.1"}],
         ),
-        ("kubewin_target", ["", "openshift=4.14", {"driver": "smb", "mode": "csi_proxy"}]),
+        ("kubewin_target", ["", "openshift=4.14", {"kubelet": "1.27", "wmco": "9.0.0"}]),
         ("kubewin_proven", [{}, {"vsphere": ["win-1"]}]),
     ],
 )

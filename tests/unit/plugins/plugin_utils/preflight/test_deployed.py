@@ -7,7 +7,7 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report
 from situations.deployed import deployed
-from situations.platforms import OPENSHIFTS, PLATFORM_OF, built_in, managed, shipped
+from situations.platforms import OF_OPERATORS, OPENSHIFTS, built_in, managed, shipped
 from unit.roles.manifests import Case, cases
 
 OURS = list(cases(1))
@@ -49,7 +49,7 @@ def test_a_driver_of_a_managed_platform_is_ready(case: Case, platform: str) -> N
 
 def test_there_is_one_for_each_openshift_and_operator() -> None:
     assert {(version, one.driver.name) for one, version in BUILT_IN} == {
-        (version, name) for version in OPENSHIFTS for name in PLATFORM_OF
+        (version, name) for version in OPENSHIFTS for name in OF_OPERATORS
     }
 
 

@@ -19,8 +19,6 @@ from situations.cluster import healthy
     [
         (Target(kubernetes="next"), "target kubernetes: 'next' is not a release number"),
         (Target(wmco="v"), "target wmco: 'v' is not a release number"),
-        (Target(mode="both"), "target mode is both, expected csi_proxy or host_process"),
-        (Target(driver="nfs", mode="csi_proxy"), "must be one of: aws_ebs"),
     ],
 )
 def test_an_empty_target_is_refused(target: Target, message: str) -> None:
@@ -83,7 +81,7 @@ def test_on_the_way_to_a_target_only_blockers_that_remain_block() -> None:
     assert "CSI-V50" in {one.id for one in on_the_way.findings if one.severity == "warning"}
     assert on_the_way.verdict != "blocked"
     # One that changes no kubelet leaves it in the way.
-    assert evaluate(snapshot, Options(target=Target(mode="csi_proxy"), before=True)).verdict == "blocked"
+    assert evaluate(snapshot, Options(target=Target(openshift="6.4"), before=True)).verdict == "blocked"
 
 
 @pytest.mark.parametrize(("kubernetes", "expected"), [("1.32", set()), ("1.32.0", {"CSI-V20"})])

@@ -65,9 +65,9 @@ def workloads(*answers: str) -> tuple[WorkloadVerdict, ...]:
         # Findings explain the answers of the workloads, and make no verdict.
         ({"workloads": (workload(),), "findings": (DOUBT,)}, "Ready", "The only workload will start again."),
         (
-            {"workloads": (workload(),), "target": Target(openshift="4.14", mode="host_process")},
+            {"workloads": (workload(),), "target": Target(openshift="4.14", wmco="9.0.0")},
             "Ready",
-            "With OpenShift 4.14, mode host_process, the only workload will start again.",
+            "With OpenShift 4.14, Windows Machine Config Operator 9.0.0, the only workload will start again.",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -161,8 +161,8 @@ def test_the_same_command_is_one_step_and_the_same_words_are_not() -> None:
     enable = "az aks update --enable-disk-driver"
     both = [finding(id_, f"{id_} x", remedy=enable) for id_ in ("CSI-D20", "CSI-G02")]
     assert [group.id for group in create_view(report(findings=tuple(both))).first] == ["CSI-D20"]
-    both = [finding(id_, f"Node {id_}", remedy="add the host to the inventory") for id_ in ("CSI-T11", "CSI-G40")]
-    assert [group.id for group in create_view(report(findings=tuple(both))).first] == ["CSI-T11", "CSI-G40"]
+    both = [finding(id_, f"Node {id_}", remedy="add the host to the inventory") for id_ in ("CSI-N17", "CSI-G40")]
+    assert [group.id for group in create_view(report(findings=tuple(both))).first] == ["CSI-N17", "CSI-G40"]
 
 
 def test_a_reason_names_what_the_driver_lacks() -> None:
