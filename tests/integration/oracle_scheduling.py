@@ -401,11 +401,11 @@ def _before(cluster: Cluster) -> str:
 def _to_be(index: Index, pod: PodToStart, nodes: int) -> str:
     """The phase that a pod's only claim comes to, by the step that binds; empty where that is not known."""
     claims = Claims(index)
-    words = {one.word for one in PersistentVolumeController(index, claims)(pod, nodes)}
+    words = {one.answer for one in PersistentVolumeController(index, claims)(pod, nodes)}
     [wanted] = claims.of(pod)
     if "unknown" in words or wanted.claim is None:
         return ""
-    if "ok" not in words:
+    if "yes" not in words:
         return "Pending"
     if wanted.bound:
         return "Bound"

@@ -32,7 +32,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report, Roll
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.pods import to_start as list_next_pods
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer, PodToStart
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart, StepAnswer
 
 from situations.world import Object, World, to_start
 
@@ -146,7 +146,7 @@ class Recording:
                 yield Outcome("pod", placed.seed, answer, pod.because, error)
         for admitted in self.admissions:
             admission = predict_admission(index, admitted)
-            answer = {"ok": "yes", "blocked": "no"}.get(admission.word, "unknown")
+            answer = admission.word
             error = admission.explain_error(admitted.rejection)
             yield Outcome("admission", admitted.seed, answer, admission.because, error)
         if self.workloads:
@@ -218,19 +218,19 @@ class PodPredictor:
         index, start = self._index, to_pod_to_start(pod)
         good, bad, lines = nodes, 0, []
         for step in self._steps:
-            answers: list[Answer] = step(start, nodes)
+            answers: list[StepAnswer] = step(start, nodes)
             for about in {answer.volume for answer in answers}:
                 covered = [answer.nodes for answer in answers if answer.volume == about]
                 assert sum(covered) == nodes, f"{step} does not cover each node once"
             for answer in answers:
                 of_scheduler = not answer.because.startswith(BEYOND_SCHEDULER)
-                if answer.word == "blocked" and of_scheduler:
+                if answer.answer == "no" and of_scheduler:
                     bad |= answer.nodes
-                if answer.word != "ok":
+                if answer.answer != "yes":
                     if of_scheduler:
                         good &= ~answer.nodes
                     names = ", ".join(index.names(answer.nodes))
-                    lines.append(f"{answer.step} {answer.word} on {names}: {answer.because}")
+                    lines.append(f"{answer.step} {answer.answer} on {names}: {answer.because}")
         return PodPrediction(good, bad, "\n".join([f"ok on {', '.join(index.names(good)) or 'none'}", *lines]))
 
 
@@ -241,16 +241,16 @@ def to_pod_to_start(pod: Object) -> PodToStart:
 
 @dataclass(frozen=True)
 class AdmissionPrediction:
-    """Whether a pod is admitted: "ok", "blocked" or "unknown"."""
+    """Whether a pod is admitted: "yes", "no" or "unknown"."""
 
     word: str
     because: str
 
     def explain_error(self, rejection: str) -> str:
         """Why it is wrong; empty if it is right or claims nothing."""
-        if self.word == "ok" and rejection:
+        if self.word == "yes" and rejection:
             return f"too hopeful\nserver: {rejection}"
-        return f"too wary\nwe: {self.because}" if self.word == "blocked" and not rejection else ""
+        return f"too wary\nwe: {self.because}" if self.word == "no" and not rejection else ""
 
 
 def predict_admission(index: Index, admitted: AdmittedPod) -> AdmissionPrediction:
@@ -262,8 +262,8 @@ def predict_admission(index: Index, admitted: AdmittedPod) -> AdmissionPredictio
     observed = ObservedTemplate.from_object("Deployment", item)
     [pod] = list_next_pods(index, Workload("Deployment", admitted.namespace, "x", template=observed))
     answers = Admission(index)(pod, index.all)
-    words = {answer.word for answer in answers if answer.nodes == index.all}
-    word = "blocked" if "blocked" in words else "unknown" if "unknown" in words else "ok"
+    words = {answer.answer for answer in answers if answer.nodes == index.all}
+    word = "no" if "no" in words else "unknown" if "unknown" in words else "yes"
     return AdmissionPrediction(word, "; ".join(answer.because for answer in answers) or "ok")
 
 

@@ -26,7 +26,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.limits impor
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer, PodToStart
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart, StepAnswer
 
 _ENFORCE = "pod-security.kubernetes.io/enforce"
 # Since these releases the policy exempts pods of Windows, forbids hosts of probes, and lets pods in a user namespace run as any user.
@@ -41,7 +41,7 @@ class Admission:
         namespaces = index.snapshot.namespaces
         self._namespaces = {namespace.name: namespace for namespace in namespaces}
 
-    def __call__(self, pod: PodToStart, nodes: int) -> list[Answer]:
+    def __call__(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Whether the pod is created, wherever it goes."""
         split = Split("bind", nodes, partial(_make_finding, pod))
         self._check_namespace_lifecycle(pod, split)
@@ -52,7 +52,7 @@ class Admission:
         self._check_limit_ranger(pod, split)
         self._check_resource_quota(pod, split)
         self._check_node_selector(pod, split)
-        return [answer for answer in split.answers("") if answer.word != "ok"]
+        return [answer for answer in split.answers("") if answer.answer != "yes"]
 
     def check_plugins(self) -> Mapping[str, tuple[Finding, ...]]:
         """By driver, why the next pod of a node plugin is not created."""
@@ -65,7 +65,7 @@ class Admission:
         admit, key = self._index.admit(template), template.key
         pod = PodToStart(key, template.namespace, template.name, template.placement, admit=admit, expected=0)
         for answer in self(pod, self._index.all):
-            if answer.word == "blocked" and answer.nodes == self._index.all:
+            if answer.answer == "no" and answer.nodes == self._index.all:
                 yield from answer.findings
 
     def _check_namespace_lifecycle(self, pod: PodToStart, split: Split) -> None:

@@ -87,30 +87,6 @@ class NodeVerdict:
 
 
 @dataclass(frozen=True, slots=True)
-class StepVerdict:
-    """A step that stops a pod on some nodes, on its way from bind to publish.
-
-    pod: its name, or the workload's for several equal ones. answer: blocked or unknown. decides: the pod is lost at this
-    step. volume: "namespace/name" of a claim, "new claim namespace/name" or "inline name"; empty for the pod as a whole.
-    remedy: what to do first.
-    """
-
-    pod: str
-    step: str
-    answer: str
-    decides: bool
-    nodes: tuple[str, ...]
-    volume: str
-    because: str
-    remedy: str
-    findings: tuple[str, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """For a report."""
-        return {**serialize(replace(self, nodes=self.nodes[:NAMED_NODES])), "node_count": len(self.nodes)}
-
-
-@dataclass(frozen=True, slots=True)
 class Cause:
     """A finding that keeps a workload from being ready, by its id and object."""
 
@@ -123,9 +99,8 @@ class WorkloadVerdict:
     """A workload that has volumes and may run on Windows.
 
     workload: "StatefulSet shop/db". runs_on: with the rule that decided in runs_on_because. starts_again: whether its pods
-    get their volumes again after the next restart. volumes: claims "namespace/name" and inline volumes. steps: those that
-    stop its pods, of a workload that will not start again or is unknown; causes: the findings, likewise. accepted: why the
-    report's verdict leaves it out, empty if it counts.
+    get their volumes again after the next restart. volumes: claims "namespace/name" and inline volumes. causes: the findings
+    that keep it from being ready. accepted: why the report's verdict leaves it out, empty if it counts.
     """
 
     workload: str
@@ -135,7 +110,6 @@ class WorkloadVerdict:
     because: str
     volumes: tuple[str, ...]
     findings: tuple[str, ...] = ()
-    steps: tuple[StepVerdict, ...] = ()
     causes: tuple[Cause, ...] = ()
     accepted: str = ""
 

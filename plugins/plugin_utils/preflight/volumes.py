@@ -41,8 +41,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
     VolumeVerdict,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.volume_handles import parse_volume_handle
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer as StepAnswer
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Step, Word
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import (
+    Step,
+    StepAnswer,
+)
 
 # From the one that allows least to the one that allows most, as Pod Security has them.
 _PROFILES = ("restricted", "baseline", "privileged")
@@ -92,7 +94,7 @@ def evaluate(index: Index, all_: Subjects, drivers: Mapping[str, DriverState], n
         subject = all_.subjects[key]
         one = _Volume(index, subject, all_.paths, drivers, no_mbr, control, twins)
         answers = evaluated.answers[key] = tuple(one.evaluate())
-        evaluated.verdicts += (_create_verdict(index, subject, answer) for answer in answers)
+        evaluated.verdicts += (one.create_verdict(answer) for answer in answers)
         evaluated.findings += one.findings
         if one.forbidden is not None:
             evaluated.forbidden[key] = one.forbidden
@@ -161,20 +163,20 @@ class _Volume:
         if subject.source.field in in_tree.LINUX_ONLY:
             what = f"Windows does not mount volumes of kind {subject.source.field}"
             self._add_finding("CSI-V30", what, "move the data to a share or disk whose CSI driver supports Windows")
-            yield self._create_answer("blocked", nodes, what)
+            yield self._create_answer("no", nodes, what)
             return
         if subject.source.field in in_tree.KEPT and subject.asked is not None and subject.asked.block:
             yield self._refuse_block(nodes)
             return
         if subject.source.field in in_tree.KEPT:
-            yield self._create_answer("ok", nodes, f"kind {subject.source.field} does not use CSI")
+            yield self._create_answer("yes", nodes, f"kind {subject.source.field} does not use CSI")
             return
         if not nodes:
             yield self._refuse_place()
             return
         if gone := in_tree.DEAD.get(subject.source.field):
             what = f"kind {subject.source.field} was removed in Kubernetes {gone}, and no CSI driver replaces it"
-            yield self._refuse("CSI-V12", what, "copy the data while a node can still mount it", nodes, "blocked")
+            yield self._refuse("CSI-V12", what, "copy the data while a node can still mount it", nodes, "no")
             return
         yield from self._evaluate_paths(nodes)
 
@@ -194,7 +196,7 @@ class _Volume:
             yield self._refuse("CSI-V22", what, remedy, unknown, "unknown", step="attach")
         csi = nodes & paths.csi
         if csi and plugin is not None and (why := untranslatable(self._subject.source, self._subject.volume)):
-            yield self._refuse("CSI-V13", *why, csi, "blocked", step="attach")
+            yield self._refuse("CSI-V13", *why, csi, "no", step="attach")
             csi = 0
         if broken := csi & paths.broken:
             yield self._refuse_broken_kubelet(broken)
@@ -203,14 +205,14 @@ class _Volume:
             return
         if not parse_volume_handle(subject.source).valid:
             what = f"its volumeHandle {subject.source.handle} is none that {subject.driver} can read"
-            yield self._refuse("CSI-V31", what, "recreate the PersistentVolume with the right handle", csi, "blocked")
+            yield self._refuse("CSI-V31", what, "recreate the PersistentVolume with the right handle", csi, "no")
             return
         for refused, some in self._list_refusals(csi):
             if refused is None:
                 yield from self._evaluate_driver(some)
                 continue
             self.findings.append(refused)
-            yield self._create_answer("unknown" if refused.doubt else "blocked", some, refused.message)
+            yield self._create_answer("unknown" if refused.doubt else "no", some, refused.message)
 
     def _evaluate_driver(self, csi: int) -> Iterator[StepAnswer]:
         plugin, state = self._subject.plugin, self._state
@@ -220,24 +222,24 @@ class _Volume:
                 yield self._refuse_mbr(old, self._subject.volume)
                 csi &= ~old
         unknown = csi & ~state.good & ~state.bad
-        answers: tuple[tuple[Word, int], ...] = (
-            ("ok", csi & state.good), ("blocked", csi & state.bad), ("unknown", unknown),
+        answers: tuple[tuple[Answer, int], ...] = (
+            ("yes", csi & state.good), ("no", csi & state.bad), ("unknown", unknown),
         )  # fmt: skip
-        for word, nodes in answers:
+        for answer, nodes in answers:
             if nodes:
-                yield self._create_driver_answer(word, self._index.share(nodes))
+                yield self._create_driver_answer(answer, self._index.share(nodes))
 
-    def _create_driver_answer(self, word: Word, nodes: int) -> StepAnswer:
+    def _create_driver_answer(self, answer: Answer, nodes: int) -> StepAnswer:
         driver = self._subject.driver
         first = self._index.names(nodes)[0]
         reasons = self._state.reasons.get(first, ())
-        if word == "ok":
+        if answer == "yes":
             more = f" and {len(self._index.names(nodes)) - 1} more" if nodes & (nodes - 1) else ""
-            return self._create_answer("ok", nodes, f"{driver} is registered and works on {first}{more}", reasons)
+            return self._create_answer("yes", nodes, f"{driver} is registered and works on {first}{more}", reasons)
         worst = next((one for one in reasons if one.severity == "blocker"), next(iter(reasons), None))
         reason = f": {worst.id} {worst.message}" if worst is not None else ""
-        if word == "blocked":
-            return self._create_answer("blocked", nodes, f"{driver} does not work on {first}{reason}", reasons)
+        if answer == "no":
+            return self._create_answer("no", nodes, f"{driver} does not work on {first}{reason}", reasons)
         because = f"whether {driver} works on {first} is unknown{reason}"
         return self._create_answer("unknown", nodes, because, reasons or unread(self._index.snapshot.unread))
 
@@ -301,16 +303,16 @@ class _Volume:
             return self._create_answer("unknown", 0, because, step="schedule")
         what = "its nodeAffinity matches none of the Windows nodes that its workload may run on"
         remedy, nodes = "add a Windows node in its zone, or move the data", self._subject.user_nodes
-        return self._refuse("CSI-V17", what, remedy, nodes, "blocked", step="schedule")
+        return self._refuse("CSI-V17", what, remedy, nodes, "no", step="schedule")
 
     def _refuse_removed_kind(self, nodes: int) -> StepAnswer:
         plugin = self._subject.plugin
         what = f"kind {self._subject.source.field} was removed in Kubernetes {plugin.gone if plugin else ''}, and so was its translation"
-        return self._refuse("CSI-V12", what, "create a volume of the CSI driver and copy the data", nodes, "blocked")
+        return self._refuse("CSI-V12", what, "create a volume of the CSI driver and copy the data", nodes, "no")
 
     def _refuse_block(self, nodes: int) -> StepAnswer:
         what, remedy = "its volumeMode is Block", "use a volume with volumeMode Filesystem"
-        return self._refuse("CSI-V15", what, remedy, nodes, "blocked")
+        return self._refuse("CSI-V15", what, remedy, nodes, "no")
 
     def _evaluate_in_tree(self, nodes: int) -> StepAnswer:
         named = self._subject.source.fs_type.lower()
@@ -322,23 +324,23 @@ class _Volume:
         how = f"kubelet {self._index.nodes[first].kubelet} on {first} mounts {self._subject.source.field} in-tree"
         if self._control:
             what = f"the control plane uses CSI migration for it, and {how}"
-            return self._refuse("CSI-V10", what, "finish the upgrade of these nodes, their driver first", nodes, "ok")
+            return self._refuse("CSI-V10", what, "finish the upgrade of these nodes, their driver first", nodes, "yes")
         remedy = "before upgrading: csi-proxy where the driver needs it, then the driver, on every Windows node"
-        return self._refuse("CSI-V11", f"{how}, and so does the control plane", remedy, nodes, "ok")
+        return self._refuse("CSI-V11", f"{how}, and so does the control plane", remedy, nodes, "yes")
 
     def _refuse_broken_kubelet(self, nodes: int) -> StepAnswer:
         first = self._index.nodes[self._index.names(nodes)[0]]
         version, plugin = version_of(first.kubelet), self._subject.plugin
         issue = plugin.find_issue(version) if plugin is not None and version is not None else ""
         what = f"kubelet {first.kubelet} on {first.name} does not mount {self._subject.source.field} volumes ({issue})"
-        return self._refuse("CSI-V20", what, "upgrade these kubelets by one patch release", nodes, "blocked")
+        return self._refuse("CSI-V20", what, "upgrade these kubelets by one patch release", nodes, "no")
 
     def _refuse_mbr(self, nodes: int, volume: ObservedVolume) -> StepAnswer:
         least = in_tree.MBR_CSI_PROXY
         remedy = f"install csi-proxy {least} or later before anything mounts it"
         if volume.created and volume.created < in_tree.MBR_DAY:
             what = f"it was made on {volume.created}, when kubelets wrote an MBR, and csi-proxy here is below {least}"
-            return self._refuse("CSI-V16", what, remedy, nodes, "blocked")
+            return self._refuse("CSI-V16", what, remedy, nodes, "no")
         what = f"whether it has an MBR is unknown, and csi-proxy here is below {least}"
         return self._refuse("CSI-V18", what, remedy, nodes, "unknown")
 
@@ -472,10 +474,10 @@ class _Volume:
     def _add_finding(self, id_: str, what: str, remedy: str, nodes: int = 0, about: str = "") -> None:
         self.findings.append(self._make_finding(id_, what, remedy, nodes, about))
 
-    def _refuse(self, id_: str, what: str, remedy: str, nodes: int, word: Word, step: Step = "stage") -> StepAnswer:
+    def _refuse(self, id_: str, what: str, remedy: str, nodes: int, answer: Answer, step: Step = "stage") -> StepAnswer:
         """A finding that is the verdict on these nodes too."""
         self._add_finding(id_, what, remedy, nodes)
-        return self._create_answer(word, nodes, what, step=step)
+        return self._create_answer(answer, nodes, what, step=step)
 
     def _list_evidence(self, nodes: int) -> Iterator[str]:
         subject, volume = self._subject, self._subject.volume
@@ -500,31 +502,28 @@ class _Volume:
             yield f"Node {first}: kubelet {self._index.nodes[first].kubelet}, migrated-plugins: {plugin} {reason}"
 
     def _create_answer(
-        self, word: Word, nodes: int, because: str, reasons: tuple[Finding, ...] = (), step: Step = "stage"
+        self, answer: Answer, nodes: int, because: str, reasons: tuple[Finding, ...] = (), step: Step = "stage"
     ) -> StepAnswer:
         """reasons: findings of others that explain it."""
         findings = (*self.findings, *reasons)
         # A finding that keeps a report from being ready, though the volume can be mounted.
         against = next((finding for finding in findings if finding.doubt or finding.severity == "blocker"), None)
-        if word == "ok" and against is not None:
-            word, because = "unknown", against.message
-        return StepAnswer(step, word, nodes, self._subject.key, because, tuple(self._list_evidence(nodes)), findings)
+        if answer == "yes" and against is not None:
+            answer, because = "unknown", against.message
+        return StepAnswer(step, answer, nodes, self._subject.key, because, findings)
 
-
-_ANSWERS: Mapping[Word, Answer] = {"ok": "yes", "blocked": "no", "unknown": "unknown"}
-
-
-def _create_verdict(index: Index, subject: Subject, answer: StepAnswer) -> VolumeVerdict:
-    """An answer for a report."""
-    name = subject.key if subject.claim is None else ""
-    return VolumeVerdict(
-        volume=name if subject.volume is None else subject.volume.name,
-        claim=subject.claim.key if subject.claim is not None else "",
-        source=subject.source.field,
-        driver=subject.driver,
-        nodes=index.names(answer.nodes),
-        ok=_ANSWERS[answer.word],
-        because=answer.because,
-        evidence=answer.evidence,
-        findings=tuple(dict.fromkeys(finding.id for finding in answer.findings)),
-    )
+    def create_verdict(self, answer: StepAnswer) -> VolumeVerdict:
+        """An answer for a report."""
+        subject = self._subject
+        name = subject.key if subject.claim is None else ""
+        return VolumeVerdict(
+            volume=name if subject.volume is None else subject.volume.name,
+            claim=subject.claim.key if subject.claim is not None else "",
+            source=subject.source.field,
+            driver=subject.driver,
+            nodes=self._index.names(answer.nodes),
+            ok=answer.answer,
+            because=answer.because,
+            evidence=tuple(self._list_evidence(answer.nodes)),
+            findings=tuple(dict.fromkeys(finding.id for finding in answer.findings)),
+        )

@@ -39,8 +39,11 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.volumes impo
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.mount import Mounts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.walk import Rules, Walks
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer as StepAnswer
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Places, PodToStart, Word
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import (
+    Places,
+    PodToStart,
+    StepAnswer,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +75,7 @@ class _NodeRule:
             here = union(bit for bit, dummy in findings) & left
             if here:
                 some = tuple(finding for bit, finding in findings if bit & here)
-                word: Word = "unknown" if doubt else "blocked"
-                answers.append(StepAnswer("stage", word, here, "", some[0].message, some[0].evidence, some))
+                answers.append(StepAnswer.from_findings("stage", "unknown" if doubt else "no", here, some))
                 left &= ~here
         return answers
 
@@ -165,7 +167,6 @@ class _Evaluator:
                 *_check_live_state(self._index, workload),
             )
             own += vetoes[len(self._vetoes) :]
-        steps = tuple(walks.steps()) if answer != "yes" else ()
         if vetoes:
             veto = next((finding for finding in vetoes if finding.severity == "blocker"), vetoes[0])
             answer = "no" if veto.severity == "blocker" else "unknown"
@@ -190,7 +191,6 @@ class _Evaluator:
             because=because,
             volumes=workload.volumes,
             findings=tuple(dict.fromkeys((*ids, *(finding.id for finding in of_volumes)))),
-            steps=steps,
             causes=tuple(dict.fromkeys(Cause(finding.id, finding.object) for finding in causes)),
         )
 

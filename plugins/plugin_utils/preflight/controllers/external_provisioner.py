@@ -26,7 +26,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims 
     provisioner,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split, unclaimed
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer, PodToStart
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart, StepAnswer
 
 # Since this release the API has them as storage.k8s.io/v1, and no other form is read.
 _CAPACITIES_SINCE = (1, 24)
@@ -42,9 +42,9 @@ class ExternalProvisioner:
         )
         self._controllers: dict[tuple[str, str], tuple[Finding, ...]] = {}
 
-    def __call__(self, pod: PodToStart, nodes: int) -> list[Answer]:
+    def __call__(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Where a volume would be made for each claim, on nodes."""
-        answers: list[Answer] = []
+        answers: list[StepAnswer] = []
         static = None
         for request in self._claims.of(pod):
             split = Split("provision", nodes, partial(_make_finding, request), request.volume_key)
@@ -61,7 +61,7 @@ class ExternalProvisioner:
             self._check_topologies(request, storage_class, split, nodes_left)
             self._check_room(request, storage_class, split, nodes_left)
             for finding in self._find_controller_faults(storage_class):
-                split.note("unknown" if finding.doubt else "blocked", nodes_left, partial(replace, finding))
+                split.note("unknown" if finding.doubt else "no", nodes_left, partial(replace, finding))
             answers += split.answers(f"{provisioner(storage_class)} provisions it")
         return answers + unclaimed("provision", pod, nodes)
 

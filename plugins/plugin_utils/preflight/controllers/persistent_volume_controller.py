@@ -29,7 +29,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims 
     serves,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split, unclaimed
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer, PodToStart
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart, StepAnswer
 
 _MADE_WITHIN = timedelta(minutes=10)
 
@@ -40,9 +40,9 @@ class PersistentVolumeController:
     def __init__(self, index: Index, claims: Claims) -> None:
         self._index, self._claims = index, claims
 
-    def __call__(self, pod: PodToStart, nodes: int) -> list[Answer]:
+    def __call__(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """What becomes of each claim, on nodes."""
-        answers: list[Answer] = []
+        answers: list[StepAnswer] = []
         static = None
         for request in self._claims.of(pod):
             split = Split("bind", nodes, partial(_make_finding, request, pod), request.volume_key)

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import NAMED, create_view
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import (
+    NAMED,
+    format_answer,
+    format_headline,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import (
     listed,
-    nothing_there,
     number,
     plain,
-    share,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report
 
@@ -24,8 +26,9 @@ _ROLE = "ClusterRole kubewin-preflight of roles/csi_driver/files/kubewin-preflig
 
 
 def render_brief(report: Report) -> tuple[str, ...]:
-    """Counts of volumes and workloads on Windows, what will not start again and why, what was not checked, where to read more."""
-    parts = (*_count_objects(report), *_list_stopped_workloads(report), *_list_notes(report))
+    """The verdict, what will not start again and why, what was not checked, where to read more."""
+    verdict = f"{format_headline(report)}: {format_answer(report)}"
+    parts = (verdict, *_list_stopped_workloads(report), *_list_notes(report))
     # Without a volume on Windows there is no more to read.
     pointer = (MORE,) if len(parts) > 1 or report.volumes or report.workloads else ()
     return tuple(plain(line) for line in (*parts, *pointer))
@@ -44,18 +47,6 @@ def render_refusal(report: Report) -> str:
     return "\n".join((*lines, MORE[0].upper() + MORE[1:]))
 
 
-def _count_objects(report: Report) -> Iterator[str]:
-    view, parts = create_view(report, 0), []
-    for noun, does in (
-        ("volume", "on Windows will be served"),
-        ("workload", "there will start again after a restart"),
-    ):
-        counts = view.parts[f"{noun}s"].counts
-        if total := sum(counts.values()):
-            parts.append(share(counts["yes"], counts["unknown"], total, noun, does))
-    yield ", and ".join(parts) or nothing_there(report.unread)
-
-
 def _list_stopped_workloads(report: Report) -> Iterator[str]:
     for answer, words in (("no", "will not start again"), ("unknown", "may not start again (unknown)")):
         workloads = [workload for workload in report.workloads if workload.starts_again == answer]
@@ -65,8 +56,6 @@ def _list_stopped_workloads(report: Report) -> Iterator[str]:
 
 
 def _list_notes(report: Report) -> Iterator[str]:
-    if report.assumptions and report.verdict == "ready":
-        yield f"ready, if {number(len(report.assumptions), 'assumption holds', 'assumptions hold')}; the full report has them"
     if report.unread:
         rules = [entry["rule"] for entry in report.unread if entry.get("rule")]
         yield f"not checked, because it could not be read: {listed([entry['resource'] for entry in report.unread], 20)}"

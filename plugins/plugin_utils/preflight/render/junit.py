@@ -14,7 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import CHECKS, create_view
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import (
+    CHECKS,
+    format_headline,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import number, plain
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report
 
@@ -33,7 +36,6 @@ class JunitCase:
 
 def render_junit(report: Report) -> bytes:
     """The XML."""
-    view = create_view(report)
     remedies = {finding.id: finding.remedy for finding in reversed(report.findings)}
     suites = {
         "workloads": [
@@ -59,7 +61,7 @@ def render_junit(report: Report) -> bytes:
             for assumption in report.assumptions
         ],
     }
-    root = Element("testsuites", name=plain(f"{view.headline}: {view.cluster}"))
+    root = Element("testsuites", name=plain(f"{format_headline(report)}: {report.cluster or 'cluster'}"))
     for name, cases in suites.items():
         _add_suite(root, name, cases)
     return b'<?xml version="1.0" encoding="utf-8"?>\n' + tostring(root, encoding="unicode").encode()

@@ -21,7 +21,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words
     nothing_there,
     number,
     sentence,
-    shorten_reason,
     starts_with_command,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
@@ -34,7 +33,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
     Report,
     Roll,
     Severity,
-    StepVerdict,
     VolumeVerdict,
     WorkloadVerdict,
 )
@@ -45,7 +43,7 @@ _WORST: tuple[Worst, ...] = (*SEVERITIES, "")
 
 MARKS: tuple[Answer, ...] = ("no", "unknown", "yes")
 
-# Remedies of a step that are shown, objects of a remedy, and pods of a stop.
+# Remedies of a step that are shown, and objects of a remedy.
 NAMED = 3
 
 # Of the objects that findings are relations, causes before what suffers from them. Ids are CSI-<letter>..
@@ -179,11 +177,9 @@ def create_view(report: Report, most: int = MOST) -> View:
         (entry.finding.object, entry.expires, entry.reason, f"{entry.finding.id}: {entry.finding.message}")
         for entry in report.suppressed
     ]
-    stops = _list_stops(report, relations)
     parts = (
         _create_comparison(report.comparison),
         workloads,
-        _create_part("stops", "Where pods stop", ("Pods", "Step", "Because, and what to do"), stops),
         _create_assumptions(report),
         _create_roll(report.roll),
         nodes,
@@ -201,8 +197,8 @@ def create_view(report: Report, most: int = MOST) -> View:
         taken_at=_format_time(report.taken_at),
         target=_format_target(report.target.as_dict()),
         verdict=report.verdict,
-        headline=_format_headline(report),
-        answer=_format_answer(report, workloads.counts),
+        headline=format_headline(report),
+        answer=format_answer(report),
         collection=f"kubewin.csi {report.collection}".strip(),
         first=tuple(_select_steps(groups, report)),
         parts={part.key: _shorten(part, most) for part in parts},
@@ -256,7 +252,8 @@ def _describe_drain(node: NodeRoll) -> str:
     return "; ".join(parts)
 
 
-def _format_headline(report: Report) -> str:
+def format_headline(report: Report) -> str:
+    """The verdict in words, with the number of assumptions."""
     count = len(report.assumptions)
     if report.verdict != "ready" or not count:
         return HEADLINES[report.verdict]
@@ -301,8 +298,9 @@ _TARGETS = {
 }
 
 
-def _format_answer(report: Report, counts: Mapping[Answer, int]) -> str:
-    """The one sentence."""
+def format_answer(report: Report) -> str:
+    """The one sentence about the workloads."""
+    counts = Counter(workload.starts_again for workload in report.workloads)
     lost, doubtful, total = counts["no"], counts["unknown"], sum(counts.values())
     accepted = sum(bool(workload.accepted) for workload in report.workloads)
     if lost:
@@ -353,7 +351,6 @@ class _Relations:
 
     def __init__(self, report: Report) -> None:
         self.severity: dict[str, Worst] = {}
-        self.messages = group_values((finding.id, finding.message) for finding in report.findings)
         for finding in report.findings:
             self.severity[finding.id] = _find_worst([self.severity.get(finding.id, ""), finding.severity])
         self.stopped_workloads = Counter(
@@ -377,7 +374,7 @@ def _create_workload_line(workload: WorkloadVerdict, relations: _Relations) -> L
         cells=(
             workload.workload,
             _STARTS_AGAIN[workload.starts_again],
-            shorten_reason(workload.because, relations.messages),
+            workload.because,
             _RUNS_ON[workload.runs_on],
             listed(workload.volumes, 3) or "none",
         ),
@@ -406,7 +403,7 @@ def _create_volume_line(volume: VolumeVerdict, relations: _Relations) -> Line:
         cells=(
             volume.volume or f"claim {volume.claim}",
             _VOLUME[volume.ok],
-            shorten_reason(volume.because, relations.messages),
+            volume.because,
             volume.claim or "no claim",
             volume.driver or volume.source,
             listed(volume.nodes, 3) or "no node",
@@ -416,28 +413,6 @@ def _create_volume_line(volume: VolumeVerdict, relations: _Relations) -> Line:
         findings=volume.findings,
         severity=relations.find_worst(volume.findings),
     )
-
-
-def _list_stops(report: Report, relations: _Relations) -> list[tuple[str, str, str]]:
-    """One row for each reason by which pods are lost."""
-    pods_by_reason: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for workload in report.workloads:
-        for step in workload.steps:
-            if step.decides:
-                reason = shorten_reason(step.because.removeprefix(f"{step.volume}: "), relations.messages)
-                state = "is unknown" if step.answer == "unknown" else "is blocked"
-                key = (f"{step.step} {state} on {_format_nodes(step.nodes)}", f"{reason} -> {sentence(step.remedy)}")
-                pods_by_reason[key].append(_name_pod(workload, step))
-    return [(listed([*dict.fromkeys(pods)], NAMED), *key) for key, pods in pods_by_reason.items()]
-
-
-def _name_pod(workload: WorkloadVerdict, step: StepVerdict) -> str:
-    name = workload.workload.rpartition("/")[2]
-    return workload.workload if step.pod == name else f"{workload.workload}, pod {step.pod}"
-
-
-def _format_nodes(nodes: tuple[str, ...]) -> str:
-    return f"{number(len(nodes), 'node')}: {listed(nodes, 3)}" if len(nodes) > 1 else listed(nodes)
 
 
 def _create_table(names: tuple[str, str], columns: tuple[str, ...], lines: list[Line]) -> Part:

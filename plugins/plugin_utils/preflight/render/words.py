@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import decode_controls
@@ -14,7 +13,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 # A cell is shortened for reading; the whole text is in the JSON.
 LONGEST = 600
 
-_REPEATED = re.compile(r"\b(CSI-[A-Z]\d\d):? ")
 _COMMANDS = frozenset({"kubectl", "oc", "az", "aws", "gcloud"})
 
 
@@ -51,32 +49,6 @@ def starts_with_command(text: str) -> bool:
 def number(count: int, one: str, many: str = "") -> str:
     """ "1 node", "3 nodes", "12,000 nodes"."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
-def shorten_reason(reason: str, messages: Mapping[str, Sequence[str]]) -> str:
-    """A reason without the message of a finding that it repeats after the finding's id, or at its end. messages: by id.
-
-    What a driver lacks in the cluster (CSI-D) is named by its id: such a message is about another object than the reason.
-    """
-    match = _REPEATED.search(reason, 1)
-    if match is None:
-        beginning, separator, ending = reason.rpartition(": ")
-        ids = [id_ for id_, texts in messages.items() if id_.startswith("CSI-D") and ending in texts]
-        return f"{beginning}{separator}{ids[0]}, {ending}" if ids else reason
-    repeated = reason[match.end() :]
-    message, separator, ending = repeated.rpartition("; on ")
-    known = messages.get(match[1], ())
-    if repeated in known:
-        return reason[: match.end(1)]
-    return f"{reason[: match.end(1)]}{separator}{ending}" if message in known else reason
-
-
-def share(good: int, unknown: int, total: int, noun: str, does: str) -> str:
-    """How many of what is known: "2 of 3 volumes will be served; 1 more is unknown". What is unknown is neither of the two."""
-    if unknown == total:
-        return f"whether {number(total, noun)} {does} is unknown"
-    answer = f"{good:,} of {number(total - unknown, noun)} {does}"
-    return answer + (f" ({unknown:,} more {'is' if unknown == 1 else 'are'} unknown)" if unknown else "")
 
 
 # Without one of these lists the workloads with volumes on Windows are unknown.

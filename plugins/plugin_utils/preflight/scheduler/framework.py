@@ -39,7 +39,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.vo
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer, PodToStart
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart, StepAnswer
 
 
 class Filter(Protocol):
@@ -71,7 +71,7 @@ class Scheduler:
         self._fixed: tuple[Filter, ...] = (affinity, taints, NodeUnschedulable(index), kubelet)
         self._filters = (*self._fixed, self._restrictions, self.volume_limits, *self._by_pods)
 
-    def __call__(self, pod: PodToStart, nodes: int) -> list[Answer]:
+    def __call__(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Where the scheduler puts a pod, of nodes: by the pod itself, and by each of its volumes."""
         maker = partial(_make_finding, pod)
         split = Split("schedule", nodes, maker)
@@ -98,7 +98,7 @@ class Scheduler:
         for request in self._claims.of(pod):
             self._binding.filter_claim(request, pod, split)
             self._zone.filter_claim(request, pod, split)
-        nodes = self._index.all & ~split.find_nodes("blocked")
+        nodes = self._index.all & ~split.find_nodes("no")
         return nodes, nodes & split.find_nodes("unknown")
 
     def filter_by_pods(self, shape: PodShape, nodes: int) -> int:
@@ -116,7 +116,7 @@ class Scheduler:
         split = Split("schedule", self._index.all, partial(_make_finding, pod))
         for plugin in self._of_daemon_pods:
             plugin.filter_pod(pod, split)
-        return self._index.all & ~split.find_nodes("blocked")
+        return self._index.all & ~split.find_nodes("no")
 
     def depends_on_other_pods(self, shape: PodShape) -> bool:
         """Whether room on the nodes is not all that decides: rules of a pod about others, or pods that it may preempt."""

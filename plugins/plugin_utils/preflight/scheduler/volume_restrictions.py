@@ -85,7 +85,7 @@ class VolumeRestrictions:
         if pod.count > 1 or (claim.key in pod.shared and self._has_several_pods(pod)):
             users = f"{pod.count} pods" if pod.count > 1 else "several pods"
             message = f"its access mode is {ALONE}, and {users} of {pod.workload} share it"
-            split.note_about("blocked", split.nodes, "CSI-V42", request.about, message, remedy)
+            split.note_about("no", split.nodes, "CSI-V42", request.about, message, remedy)
             return
         if "pods" in self._index.unread:
             message = f"its access mode is {ALONE}, and pods could not be read"
@@ -94,13 +94,13 @@ class VolumeRestrictions:
         for other_pod in self._pods_by_claim.get(claim.key, ()):
             if not self._is_replaced(other_pod, pod):
                 message = f"its access mode is {ALONE}, and pod {other_pod.key} on {other_pod.node} uses it"
-                split.note_about("blocked", split.nodes, "CSI-V42", request.about, message, remedy)
+                split.note_about("no", split.nodes, "CSI-V42", request.about, message, remedy)
                 return
         named = self._workloads_by_claim.get(claim.key, {})
         other_key = next((name for name in named if name != pod.workload), "")
         if other_key and pod.workload in named and not self._pods_by_claim.get(claim.key):
             message = f"its access mode is {ALONE}, and {other_key} also uses it"
-            split.note_about("blocked", split.nodes, "CSI-V42", request.about, message, remedy)
+            split.note_about("no", split.nodes, "CSI-V42", request.about, message, remedy)
         elif pod.surges:
             message = f"its access mode is {ALONE}, and a rollout of {pod.workload} starts the new pod before the old one ends"
             remedy = "set the strategy of the Deployment to Recreate, or maxSurge to 0"

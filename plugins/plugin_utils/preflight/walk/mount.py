@@ -27,16 +27,15 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.migration im
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.volume_restrictions import ALONE
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.subjects import Subject, Subjects
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Usage, Workload
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding, Severity
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Answer, Finding, Severity
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.volume_handles import parse_volume_handle
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.volumes import VolumesEvaluation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import (
     STEPS,
-    Answer,
     PodToStart,
     Step,
-    Word,
+    StepAnswer,
 )
 
 # https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes, the note on sidecars.
@@ -93,9 +92,9 @@ class Mounts:
         # What explains an answer that depends on a list, where nothing else does.
         self._unread = unread(index.snapshot.unread)
 
-    def attach(self, pod: PodToStart, nodes: int) -> list[Answer]:
+    def attach(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Whether each volume gets to each node."""
-        found: list[Answer] = []
+        found: list[StepAnswer] = []
         for volume, key in self._keys(pod):
             left = nodes
             for answer in self._attached(pod, volume, key, nodes):
@@ -104,19 +103,19 @@ class Mounts:
             found += self._of(pod, "attach", volume, key, left)
         return found
 
-    def stage(self, pod: PodToStart, nodes: int) -> list[Answer]:
+    def stage(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Whether the driver prepares each volume on each node."""
         return [answer for volume, key in self._keys(pod) for answer in self._of(pod, "stage", volume, key, nodes)]
 
-    def publish(self, pod: PodToStart, nodes: int) -> list[Answer]:
+    def publish(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Whether the pod gets each volume there."""
-        found: list[Answer] = []
+        found: list[StepAnswer] = []
         for volume, key in self._keys(pod):
             refusal = self._evaluated.forbidden.get(key) or self._as_device(pod, volume, key)
             if refusal is None:
                 found += self._of(pod, "publish", volume, key, nodes)
             else:
-                found.append(Answer("publish", "blocked", nodes, volume, refusal.message, refusal.evidence, (refusal,)))
+                found.append(StepAnswer.from_findings("publish", "no", nodes, (refusal,), volume))
         return found
 
     def _as_device(self, pod: PodToStart, volume: str, key: str) -> Finding | None:
@@ -141,25 +140,24 @@ class Mounts:
         keys += [f"inline {one.source.field} {one.name} of {pod.workload}" for one in pod.inline]
         return zip(pod.volumes, keys, strict=True)
 
-    def _of(self, pod: PodToStart, step: Step, volume: str, key: str, nodes: int) -> Iterator[Answer]:
+    def _of(self, pod: PodToStart, step: Step, volume: str, key: str, nodes: int) -> Iterator[StepAnswer]:
         """The verdicts of a volume for a step; those about earlier steps count when it is attached."""
         position = STEPS.index(step)
         for answer in self._answers(key):
             at = answer.nodes & nodes
             if at:
-                stops = answer.word != "ok" and max(STEPS.index(answer.step), _ATTACH) == position
-                word = answer.word if stops else "ok"
+                stops = answer.answer != "yes" and max(STEPS.index(answer.step), _ATTACH) == position
                 findings = (answer.findings or self._unread or (_left_out(pod, volume, answer),)) if stops else ()
-                yield Answer(step, word, at, volume, answer.because, answer.evidence, findings)
+                yield StepAnswer(step, answer.answer if stops else "yes", at, volume, answer.because, findings)
 
     def _well(self, key: str) -> int:
         """Where nothing else keeps a volume from its pod."""
-        return union(answer.nodes for answer in self._answers(key) if answer.word == "ok")
+        return union(answer.nodes for answer in self._answers(key) if answer.answer == "yes")
 
-    def _answers(self, key: str) -> tuple[Answer, ...]:
+    def _answers(self, key: str) -> tuple[StepAnswer, ...]:
         return self._evaluated.answers.get(key, ())
 
-    def _attached(self, pod: PodToStart, volume: str, key: str, nodes: int) -> Iterator[Answer]:
+    def _attached(self, pod: PodToStart, volume: str, key: str, nodes: int) -> Iterator[StepAnswer]:
         """Where the volume cannot be attached, whatever its driver does on the node."""
         subject = self._subjects.subjects.get(key)
         if subject is None or not subject.driver:
@@ -170,25 +168,25 @@ class Mounts:
             one for one in self._unusable_drivers.get(subject.driver, ()) if one.id != "CSI-C17" or subject.plugin
         )
         if by_csi and lacks:
-            yield Answer("attach", "blocked", by_csi, volume, lacks[0].message, lacks[0].evidence, lacks)
+            yield StepAnswer.from_findings("attach", "no", by_csi, lacks, volume)
         zone = parse_volume_handle(subject.source).zone
         if outside := nodes & self._find_nodes_outside(zone, subject.driver):
             what = f"its handle names zone {zone}, and no node of another zone can attach it"
             remedy = f"set spec.nodeAffinity of the volume to zone {zone}, so that the scheduler avoids other nodes"
             evidence = (f"{subject.title}: handle {subject.source.handle}",)
-            yield self._stops("blocked", "CSI-V31", subject, volume, outside, what, remedy, evidence)
+            yield self._stops("no", "CSI-V31", subject, volume, outside, what, remedy, evidence)
         if subject.driver in self._unattached:
             return
         if "volumeattachments" in self._index.unread:
             what = "VolumeAttachments could not be read, so whether another node has the volume is unknown"
-            yield Answer("attach", "unknown", nodes, volume, what, (), self._unread)
+            yield StepAnswer("attach", "unknown", nodes, volume, what, self._unread)
             return
         for one in self._index.attachments_of.get(key, ()):
             if one.attach_error or one.detach_error or one.deleting or one.waits_since:
                 findings = tuple(_find_attachment_faults(self._index, one))
                 if findings:
-                    word: Word = "blocked" if findings[0].severity == "blocker" else "unknown"
-                    yield Answer("attach", word, nodes, volume, findings[0].message, findings[0].evidence, findings)
+                    state: Answer = "no" if findings[0].severity == "blocker" else "unknown"
+                    yield StepAnswer.from_findings("attach", state, nodes, findings, volume)
                     return
         if subject.driver not in self._declared and not subject.inline:
             what = f"kubelets wait for an attachment by {subject.driver}, and none was ever made"
@@ -210,7 +208,7 @@ class Mounts:
         zoned = self._index.matching(tuple((Requirement(key, "Exists"),) for key in keys), exact=True)
         return zoned & ~union(self._index.with_label(key, zone) for key in keys)
 
-    def _migrated(self, subject: Subject, volume: str, nodes: int) -> Iterator[Answer]:
+    def _migrated(self, subject: Subject, volume: str, nodes: int) -> Iterator[StepAnswer]:
         """Where kubelet and control plane go different ways, the one waits for what the other does not do."""
         plugin, paths = subject.plugin, self._subjects.paths.get(subject.source.field)
         if plugin is None or paths is None:
@@ -222,7 +220,7 @@ class Mounts:
             if control == "in_tree":
                 what = f"kubelets use CSI for {plugin.plugin} and the control plane attaches its volumes in-tree"
                 remedy = f"turn on CSIMigration{plugin.gate} in kube-controller-manager, or off in these kubelets"
-                yield self._stops("blocked", "CSI-V50", subject, volume, by_csi, what, remedy, evidence)
+                yield self._stops("no", "CSI-V50", subject, volume, by_csi, what, remedy, evidence)
             else:
                 what = f"kubelets use CSI for {plugin.plugin}, and whether the control plane {version} does is unknown"
                 remedy = f"check CSIMigration{plugin.gate} in the flags of kube-controller-manager"
@@ -234,9 +232,9 @@ class Mounts:
             evidence = (f"Node {first}: kubelet {self._index.nodes[first].kubelet} mounts {plugin.field} in-tree",)
             what = f"kubelets mount {plugin.field} in-tree, and control plane {version} no longer attaches it that way"
             remedy = "deploy the driver on these nodes, then upgrade their kubelets"
-            yield self._stops("blocked", "CSI-V50", subject, volume, in_tree_, what, remedy, evidence)
+            yield self._stops("no", "CSI-V50", subject, volume, in_tree_, what, remedy, evidence)
 
-    def _old_attacher(self, subject: Subject, volume: str, nodes: int) -> Iterator[Answer]:
+    def _old_attacher(self, subject: Subject, volume: str, nodes: int) -> Iterator[StepAnswer]:
         """An external-attacher that refuses to attach a volume for one pod alone."""
         driver = BY_NAME.get(subject.driver)
         controller = self._index.controller(driver) if driver is not None else None
@@ -249,9 +247,9 @@ class Mounts:
             about = f"Deployment {controller.observed.namespace}/{controller.observed.name}"
             what = f"access mode {ALONE} needs external-attacher 3.3.0 or later, and {about} has {version}"
             remedy = "upgrade the driver's installation"
-            yield self._stops("blocked", "CSI-V31", subject, volume, nodes, what, remedy, (f"{about}: {version}",))
+            yield self._stops("no", "CSI-V31", subject, volume, nodes, what, remedy, (f"{about}: {version}",))
 
-    def _one_node(self, pod: PodToStart, subject: Subject, volume: str, key: str, nodes: int) -> Iterator[Answer]:
+    def _one_node(self, pod: PodToStart, subject: Subject, volume: str, key: str, nodes: int) -> Iterator[StepAnswer]:
         """A volume that is attached to one node at a time: its holder, and the number of pods that need it."""
         for one in self._index.attachments_of.get(key, ()):
             node = self._index.nodes.get(one.node)
@@ -265,7 +263,7 @@ class Mounts:
                     f"Node {one.node}: {node.not_ready_because}",
                 )
                 remedy = f"repair the node, or, if it is shut down: kubectl taint nodes {one.node} {_OUT_OF_SERVICE}=nodeshutdown:NoExecute"
-                yield self._stops("blocked", "CSI-V52", subject, volume, rest, what, remedy, evidence)
+                yield self._stops("no", "CSI-V52", subject, volume, rest, what, remedy, evidence)
             return
         if (stuck := self._stuck(subject)) is not None:
             if rest := nodes & ~self._index.bit.get(stuck.node, 0):
@@ -283,7 +281,7 @@ class Mounts:
                 observed = (f"Pod {holder.key} spec.nodeName: {holder.node}", *self._modes(subject))
                 remedy = "run both workloads on one node by nodeSelector, or give each a volume of its own"
                 severity: Severity | None = "blocker" if rest == nodes else None
-                yield self._stops("blocked", "CSI-V53", subject, volume, rest, what, remedy, observed, severity)
+                yield self._stops("no", "CSI-V53", subject, volume, rest, what, remedy, observed, severity)
         elif other := self._rival(pod, subject, nodes):
             what = f"{other} names it too, it is attached to one node at a time, and nothing keeps both on one node"
             observed = (f"{other} and {pod.workload}: {volume} in their pod templates", *self._modes(subject))
@@ -358,7 +356,7 @@ class Mounts:
 
     @staticmethod
     def _stops(
-        word: Word,
+        answer: Answer,
         id_: str,
         subject: Subject,
         volume: str,
@@ -367,15 +365,15 @@ class Mounts:
         remedy: str,
         evidence: tuple[str, ...],
         severity: Severity | None = None,
-    ) -> Answer:
+    ) -> StepAnswer:
         finding = found(id_, subject.title, what, evidence, remedy, severity)
-        return Answer("attach", word, nodes, volume, what, evidence, (finding,))
+        return StepAnswer.from_findings("attach", answer, nodes, (finding,), volume)
 
 
-def _left_out(pod: PodToStart, volume: str, answer: Answer) -> Finding:
+def _left_out(pod: PodToStart, volume: str, answer: StepAnswer) -> Finding:
     """Stands for a volume of which nothing else says why it is not ready."""
     remedy = "use a kind of volume that this collection supports, or suppress this finding"
-    return found("CSI-W09", pod.workload, f"{volume}: {answer.because}", answer.evidence, remedy)
+    return found("CSI-W09", pod.workload, f"{volume}: {answer.because}", (f"used by {pod.workload}",), remedy)
 
 
 def _one_node_only(subject: Subject) -> bool:

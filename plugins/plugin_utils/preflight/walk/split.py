@@ -10,33 +10,32 @@ from functools import partial
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import union
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Answer, Finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import (
-    Answer,
     PodToStart,
     Step,
-    Word,
+    StepAnswer,
 )
 
-# Makes the finding of an answer of its id, message and remedy, with more evidence; only answers that are not ok need one.
+# Makes the finding of an answer of its id, message and remedy, with more evidence; only answers that are not yes need one.
 Maker = Callable[..., Finding]
 
 
 class Split:
     """What a step says of one volume, or of the pod as a whole, on some nodes.
 
-    maker: of findings about it. What blocks a node wins over what is unknown there, and among equals the first reason stands. The rest is ok.
+    maker: of findings about it. What blocks a node wins over what is unknown there, and among equals the first reason stands. The rest passes.
     """
 
     def __init__(self, step: Step, nodes: int, maker: Maker, volume: str = "") -> None:
         self._step: Step = step
         self.nodes = nodes
         self._maker, self._volume = maker, volume
-        self._noted: dict[Word, list[tuple[int, Callable[[], Finding]]]] = {"blocked": [], "unknown": []}
+        self._noted: dict[Answer, list[tuple[int, Callable[[], Finding]]]] = {"no": [], "unknown": []}
 
     def blocked(self, nodes: int, id_: str, what: str, remedy: str, *evidence: str) -> None:
         """The pod cannot pass this step on these nodes."""
-        self.note("blocked", nodes, partial(self._maker, id_, what, remedy, *evidence))
+        self.note("no", nodes, partial(self._maker, id_, what, remedy, *evidence))
 
     def unknown(self, nodes: int, id_: str, what: str, remedy: str, *evidence: str) -> None:
         """Whether it can is not known on these nodes."""
@@ -46,38 +45,35 @@ class Split:
         """Whether it can is not known, because this list could not be read."""
         self.unknown(self.nodes, id_, what, f"let this account list {resource}")
 
-    def note_about(self, word: Word, nodes: int, id_: str, about: str, what: str, remedy: str) -> None:
+    def note_about(self, answer: Answer, nodes: int, id_: str, about: str, what: str, remedy: str) -> None:
         """Either of these, with a finding about another object."""
-        self.note(word, nodes, partial(found, id_, about, what, (f"{about}: {self._volume}",), remedy))
+        self.note(answer, nodes, partial(found, id_, about, what, (f"{about}: {self._volume}",), remedy))
 
-    def note(self, word: Word, nodes: int, finding: Callable[[], Finding]) -> None:
+    def note(self, answer: Answer, nodes: int, finding: Callable[[], Finding]) -> None:
         """Either of these, with a finding of another maker."""
         if nodes & self.nodes:
-            self._noted[word].append((nodes, finding))
+            self._noted[answer].append((nodes, finding))
 
-    def find_nodes(self, word: Word) -> int:
+    def find_nodes(self, answer: Answer) -> int:
         """The nodes of which this was noted."""
-        return union(nodes for nodes, _finding in self._noted[word]) & self.nodes
+        return union(nodes for nodes, _finding in self._noted[answer]) & self.nodes
 
-    def answers(self, because: str) -> list[Answer]:
-        """The answers. because: why it is ok where nothing was noted."""
+    def answers(self, because: str) -> list[StepAnswer]:
+        """The answers. because: why it passes where nothing was noted."""
         left, answers = self.nodes, []
-        for word, noted in self._noted.items():
+        for answer, noted in self._noted.items():
             for nodes, make in noted:
                 if some := nodes & left:
-                    finding = make()
-                    answers.append(
-                        Answer(self._step, word, some, self._volume, finding.message, finding.evidence, (finding,))
-                    )
+                    answers.append(StepAnswer.from_findings(self._step, answer, some, (make(),), self._volume))
                     left &= ~some
         if left:
-            answers.append(Answer(self._step, "ok", left, self._volume, because))
+            answers.append(StepAnswer(self._step, "yes", left, self._volume, because))
         return answers
 
 
-def unclaimed(step: Step, pod: PodToStart, nodes: int) -> list[Answer]:
+def unclaimed(step: Step, pod: PodToStart, nodes: int) -> list[StepAnswer]:
     """What a step about claims says of a pod's own volumes, and of a pod without any."""
     others = [f"inline {one.name}" for one in pod.inline]
     if not others and not pod.volumes:
         others = [""]
-    return [Answer(step, "ok", nodes, volume, "no claim is needed") for volume in others]
+    return [StepAnswer(step, "yes", nodes, volume, "no claim is needed") for volume in others]

@@ -15,18 +15,18 @@ from dataclasses import dataclass
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import verdict
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, union
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import listed, number
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import listed
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_affinity import NodeAffinity
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Workload
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding, StepVerdict
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.pods import to_start
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import (
     SPEC_OS,
     STEPS,
-    Answer,
     PodToStart,
     Rule,
     Step,
+    StepAnswer,
 )
 
 Rules = Mapping[Step, Sequence[Rule]]
@@ -43,30 +43,30 @@ class Walked:
     """
 
     pod: PodToStart
-    answers: tuple[Answer, ...]
+    answers: tuple[StepAnswer, ...]
     ok: int
     blocked: int
     unknown: int
     placed: int
 
-    def decides(self, answer: Answer) -> bool:
+    def decides(self, answer: StepAnswer) -> bool:
         """Whether an answer takes one of the last nodes: those that the scheduler may choose, or those before it."""
         if self.placed:
             of_pod = answer.step == "schedule" and not answer.volume
-            unsure = answer.word == "unknown" and not of_pod and not self.ok
+            unsure = answer.answer == "unknown" and not of_pod and not self.ok
             return answer.step not in _SEEN_BY_SCHEDULER or unsure
         return answer.step == max((one.step for one in self.stopped()), key=STEPS.index)
 
-    def stopped(self) -> Iterator[Answer]:
-        """The answers that are not ok."""
-        return (one for one in self.answers if one.word != "ok")
+    def stopped(self) -> Iterator[StepAnswer]:
+        """The answers that are not yes."""
+        return (answer for answer in self.answers if answer.answer != "yes")
 
 
 def walk(index: Index, pod: PodToStart, nodes: int, rules: Rules) -> Walked:
     """Ask every step about the nodes that are left of nodes."""
     left, unknown = nodes, 0
     placed = nodes
-    answers: list[Answer] = []
+    answers: list[StepAnswer] = []
     for step in STEPS:
         if not left:
             break
@@ -74,9 +74,9 @@ def walk(index: Index, pod: PodToStart, nodes: int, rules: Rules) -> Walked:
         if step in rules:
             step_answers += _unanswered(index, pod, step, step_answers, left)
         for answer in step_answers:
-            if answer.word == "blocked":
+            if answer.answer == "no":
                 left &= ~answer.nodes
-            elif answer.word == "unknown":
+            elif answer.answer == "unknown":
                 unknown |= answer.nodes
         answers += step_answers
         if step in _SEEN_BY_SCHEDULER:
@@ -85,8 +85,8 @@ def walk(index: Index, pod: PodToStart, nodes: int, rules: Rules) -> Walked:
 
 
 def _unanswered(
-    index: Index, pod: PodToStart, step: Step, step_answers: Iterable[Answer], nodes: int
-) -> Iterator[Answer]:
+    index: Index, pod: PodToStart, step: Step, step_answers: Iterable[StepAnswer], nodes: int
+) -> Iterator[StepAnswer]:
     """Stands for what no rule of a step mentions: it is unknown."""
     covered: dict[str, int] = defaultdict(int)
     for answer in step_answers:
@@ -99,7 +99,7 @@ def _unanswered(
             evidence = (f"{pod.workload}: {volume or 'no volume'}",)
             remedy = "report this as a bug of the collection, or suppress this finding"
             finding = found("CSI-W09", pod.workload, what, evidence, remedy)
-            yield Answer(step, "unknown", rest, volume, what, evidence, (finding,))
+            yield StepAnswer.from_findings(step, "unknown", rest, (finding,), volume)
 
 
 def starts(walked: Walked, everywhere: bool = False) -> verdict.Answer:
@@ -118,18 +118,14 @@ def starts(walked: Walked, everywhere: bool = False) -> verdict.Answer:
 
 def _unsure(walked: Walked) -> int:
     """Nodes of which a step that the scheduler does not see is unknown."""
-    unknown = (one for one in walked.answers if one.word == "unknown" and one.step not in _SEEN_BY_SCHEDULER)
+    unknown = (one for one in walked.answers if one.answer == "unknown" and one.step not in _SEEN_BY_SCHEDULER)
     return union(one.nodes for one in unknown)
 
 
 def _find_places(walked: Walked) -> int:
     """Where the scheduler may put a pod, which does not know of spec.os."""
-    refused = (one.nodes for one in walked.stopped() if one.word == "blocked" and one.because.startswith(SPEC_OS))
+    refused = (one.nodes for one in walked.stopped() if one.answer == "no" and one.because.startswith(SPEC_OS))
     return walked.placed | union(refused)
-
-
-# Maximum number of pods of one workload whose steps a report lists.
-_NAMED_PODS = 10
 
 
 class Walks:
@@ -166,9 +162,9 @@ class Walks:
                 deciding += (finding for stop in one.stopped() if self._decides(one, stop) for finding in stop.findings)
         self.findings = (*self._apart, *dict.fromkeys(deciding))
 
-    def _decides(self, one: Walked, stop: Answer) -> bool:
+    def _decides(self, one: Walked, stop: StepAnswer) -> bool:
         """Whether an answer is why a pod does not start. Of a DaemonSet each node that is refused lacks its pod."""
-        return one.decides(stop) or (self._everywhere and bool(one.ok or stop.word == "blocked"))
+        return one.decides(stop) or (self._everywhere and bool(one.ok or stop.answer == "no"))
 
     @property
     def stopping(self) -> tuple[Finding, ...]:
@@ -184,11 +180,12 @@ class Walks:
         if self._apart and answer == "no":
             return answer, self._apart[0].message
         stops = [stop for stop in one.stopped() if self._decides(one, stop)] or list(one.stopped())
-        first = next((stop for stop in stops if answer == "unknown" or stop.word == "blocked"), stops[0])
-        some = number(len(self._index.names(first.nodes)), "node")
+        first = next((stop for stop in stops if answer == "unknown" or stop.answer == "no"), stops[0])
+        names = listed(self._index.names(first.nodes), 3)
+        state = "blocked" if first.answer == "no" else "unknown"
         places = f"; on {listed(self._index.names(one.ok), 3)} it works" if one.ok else ""
         named = f"claim {first.volume}" if "/" in first.volume.partition(" ")[0] else first.volume or one.pod.name
-        return answer, f"{named} is {first.word} at step {first.step} on {some}: {first.because}{places}"
+        return answer, f"{named} is {state} at step {first.step} on {names}: {first.because}{places}"
 
     @property
     def placed(self) -> bool:
@@ -211,7 +208,7 @@ class Walks:
         lost: dict[str, int] = dict.fromkeys(one.pod.volumes, 0)
         whole = 0
         for stop in one.stopped():
-            if stop.word == "blocked":
+            if stop.answer == "no":
                 if stop.volume:
                     lost[stop.volume] |= stop.nodes
                 else:
@@ -220,25 +217,6 @@ class Walks:
         if len(free) < 2 or not all(free.values()):
             return []
         return [f"{volume} only on {listed(self._index.names(nodes), 3)}" for volume, nodes in free.items()]
-
-    def steps(self) -> Iterator[StepVerdict]:
-        """What stops them, for a report."""
-        for dummy, one in self._stopped[:_NAMED_PODS]:
-            for stop in one.stopped():
-                yield StepVerdict(
-                    pod=one.pod.name,
-                    step=stop.step,
-                    answer=stop.word,
-                    decides=self._decides(one, stop),
-                    nodes=self._index.names(stop.nodes),
-                    volume=stop.volume,
-                    because=stop.because,
-                    remedy=next(
-                        (each.remedy for each in stop.findings if each.severity == "blocker" or each.doubt),
-                        stop.findings[0].remedy,
-                    ),
-                    findings=tuple(dict.fromkeys(each.id for each in stop.findings)),
-                )
 
 
 def _apart(one: Walked, places: Iterable[str]) -> Finding:

@@ -17,15 +17,13 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.admiss
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Placement
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import NO_SHAPE, PodShape
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ClaimTemplate, Inline
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Answer, Finding
 
 Step = Literal["bind", "provision", "schedule", "attach", "stage", "publish"]
 STEPS: tuple[Step, ...] = ("bind", "provision", "schedule", "attach", "stage", "publish")
 
 # What begins a reason of the kubelet that the step of the scheduler has.
 SPEC_OS = "spec.os.name is "
-
-Word = Literal["ok", "blocked", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +65,27 @@ class PodToStart:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class StepAnswer:
     """What one step says of a pod on some nodes.
 
-    nodes: a set of nodes of the index. volume: one of PodToStart.volumes, empty for an answer about the pod as a whole.
-    because: why it is not ok, or what makes it ok. findings: what explains an answer that is not ok; never empty there.
-    They reach the report only when the workload is not ready.
+    answer: whether it passes the step. nodes: a set of nodes of the index. volume: one of PodToStart.volumes, empty for an
+    answer about the pod as a whole. findings: what explains an answer that is not yes; never empty there. They reach the
+    report only when the workload is not ready.
     """
 
     step: Step
-    word: Word
+    answer: Answer
     nodes: int
     volume: str = ""
     because: str = ""
-    evidence: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+
+    @classmethod
+    def from_findings(
+        cls, step: Step, answer: Answer, nodes: int, findings: tuple[Finding, ...], volume: str = ""
+    ) -> StepAnswer:
+        """No or unknown, because of the first of these findings."""
+        return cls(step, answer, nodes, volume, findings[0].message, findings)
 
 
 # Pods with the nodes where each may be put.
@@ -89,4 +93,4 @@ Places = Sequence[tuple[PodToStart, int]]
 
 # A step, asked about a pod and the nodes that every step before let through. Its answers for one volume, or for the pod as
 # a whole, cover all of these nodes; what they leave out the walk calls unknown.
-Rule = Callable[[PodToStart, int], Sequence[Answer]]
+Rule = Callable[[PodToStart, int], Sequence[StepAnswer]]

@@ -12,7 +12,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
     Finding,
     NodeVerdict,
     Report,
-    StepVerdict,
     Suppressed,
     Target,
     VolumeVerdict,
@@ -79,23 +78,6 @@ def workload(name: str = "StatefulSet shop/db", starts_again: Any = "yes", **cha
         **changes,
     }
     return WorkloadVerdict(**values)
-
-
-def step(name: str = "stage", answer: str = "blocked", **changes: Any) -> StepVerdict:
-    """A step that stops pod db on win-1."""
-    values: dict[str, Any] = {
-        "pod": "db",
-        "step": name,
-        "answer": answer,
-        "decides": True,
-        "nodes": ("win-1",),
-        "volume": "shop/data",
-        "because": "the driver does not work on win-1",
-        "remedy": "Repair the driver.",
-        "findings": ("CSI-V10",),
-        **changes,
-    }
-    return StepVerdict(**values)
 
 
 def report(**changes: Any) -> Report:

@@ -42,7 +42,12 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.vo
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.volume_zone import VolumeZone
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.mount import Mounts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer, Places, PodToStart, Step
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import (
+    Places,
+    PodToStart,
+    Step,
+    StepAnswer,
+)
 from situations.named import SITUATIONS
 from situations.recorded_answers import Recording, load_recordings
 
@@ -56,9 +61,9 @@ def _count_pods(_self: PodsTogether, places: Places) -> tuple[int, int]:
     return count, count
 
 
-def _accept(step: Step) -> Callable[[Any, PodToStart, int], list[Answer]]:
+def _accept(step: Step) -> Callable[[Any, PodToStart, int], list[StepAnswer]]:
     """A step that lets every node pass."""
-    return lambda _self, pod, nodes: [Answer(step, "ok", nodes, volume) for volume in pod.volumes or ("",)]
+    return lambda _self, pod, nodes: [StepAnswer(step, "yes", nodes, volume) for volume in pod.volumes or ("",)]
 
 
 # Of each part: the class, its method, and what stands for it.

@@ -36,8 +36,6 @@ def test_a_command_names_its_object_and_a_fixed_field_is_recreated() -> None:
     reports = list_reports()
     findings = [finding for report in reports for finding in report.findings]
     assert [finding for finding in findings if _INCOMPLETE.search(finding.remedy)] == []
-    steps = [step for report in reports for lost in report.workloads for step in lost.steps]
-    assert [step for step in steps if _INCOMPLETE.search(step.remedy)] == []
     source = re.compile(r"\bfsType\b|readOnly|as server|source //")
     assert [
         finding
@@ -112,5 +110,5 @@ def test_a_taint_of_a_broken_node_is_not_tolerated(key: str, remedy: str) -> Non
     for name in ("win-1", "win-2"):
         world.get("Node", name)["spec"]["taints"].append({"key": key, "value": "", "effect": "NoSchedule"})
     report = evaluate(world.snapshot())
-    steps = [step.remedy for lost in report.workloads if lost.workload == "StatefulSet shop/db" for step in lost.steps]
-    assert set(steps) == {remedy}
+    findings = [finding for finding in report.findings if finding.object == "StatefulSet shop/db"]
+    assert {finding.remedy for finding in findings} == {remedy}

@@ -188,7 +188,7 @@ def test_the_brief_report_has_counts_blocked_workloads_and_what_was_not_read() -
     assert own.verdict == "ready"
     lines = render_brief(then)
     lost = [one for one in then.workloads if one.starts_again == "no"]
-    assert f"{len(then.workloads) - len(lost)} of {len(then.workloads)} workloads there will start again" in lines[0]
+    assert lines[0] == f"Not ready: {len(lost)} of {len(then.workloads)} workloads will not start again."
     assert any(line.startswith(f"{lost[0].workload} will not start again: ") for line in lines)
     assert lines[-1] == "the full report: run the playbook kubewin.csi.preflight with the same inventory"
     unread = SITUATIONS["pods_could_not_be_read"].world()

@@ -165,13 +165,6 @@ def test_the_same_command_is_one_step_and_the_same_words_are_not() -> None:
     assert [group.id for group in create_view(report(findings=tuple(both))).first] == ["CSI-N17", "CSI-G40"]
 
 
-def test_a_reason_names_what_the_driver_lacks() -> None:
-    absent = finding("CSI-D20", "CSIDriver disk.csi.azure.com", message="it does not exist")
-    lost = workload(starts_again="no", because="claim a is blocked at step attach on 2 nodes: it does not exist")
-    (line,) = create_view(report(findings=(absent,), workloads=(lost,))).parts["workloads"].lines
-    assert line.cells[2] == "claim a is blocked at step attach on 2 nodes: CSI-D20, it does not exist"
-
-
 def test_a_claim_without_its_volume_has_a_line_by_its_own_name() -> None:
     shown = create_view(
         report(volumes=(volume("", "unknown", claim="shop/lost"),), taken_at="2026-11-20T08:00:00.4711+00:00")
@@ -193,18 +186,3 @@ def test_a_volume_with_two_verdicts_counts_once_as_the_worse_one() -> None:
     assert dict(view.parts["volumes"].counts) == {"no": 2, "unknown": 0, "yes": 1}
     assert view.parts["volumes"].text == "2 cannot be mounted, 1 can be mounted"
     assert len(view.parts["volumes"].lines) == 5
-
-
-def test_the_message_of_a_finding_is_not_repeated_by_what_suffers_from_it() -> None:
-    crash = finding("CSI-G11", "Node win-2, driver x", message="container driver waits; on and on")
-    lost = workload(
-        starts_again="no", because="claim a is blocked: CSI-G11 container driver waits; on and on; on win-1 it works"
-    )
-    late = volume("pv-2", "no", because="x does not work on win-2: CSI-G11 container driver waits; on and on")
-    own = workload("Job a/b", "no", because="CSI-G11: container driver waits; on and on")
-    view = create_view(report(findings=(crash,), workloads=(lost, own), volumes=(late,)))
-    assert [line.cells[2] for line in view.parts["workloads"].lines] == [
-        "CSI-G11: container driver waits; on and on",
-        "claim a is blocked: CSI-G11; on win-1 it works",
-    ]
-    assert view.parts["volumes"].lines[0].cells[2] == "x does not work on win-2: CSI-G11"

@@ -29,7 +29,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.worklo
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.framework import Scheduler
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Answer
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import StepAnswer
 from situations.cluster import claim_of, healthy
 from situations.placing import CASES, Case, Plant, both, reserved, unbound, unread, waiting
 from situations.random_clusters import MARK, ZONE, Cluster, list_cuts, made
@@ -64,7 +64,7 @@ def gone(resource: str) -> Plant:
     return plant
 
 
-def answers(plant: Plant, node: str = "") -> tuple[Index, list[Answer]]:
+def answers(plant: Plant, node: str = "") -> tuple[Index, list[StepAnswer]]:
     """The answers of the three steps for pod web on one node, on all nodes without one; one answer for each node."""
     world = waiting()
     plant(world)
@@ -93,8 +93,8 @@ def answers(plant: Plant, node: str = "") -> tuple[Index, list[Answer]]:
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_rule_finds_its_case(case: Case) -> None:
-    reported = [one for one in answers(case.plant, "win-1")[1] if one.word != "ok"]
-    assert {(one.step, one.word) for one in reported} >= {(case.step, case.word)}, reported
+    reported = [one for one in answers(case.plant, "win-1")[1] if one.answer != "yes"]
+    assert {(one.step, one.answer) for one in reported} >= {(case.step, case.word)}, reported
     assert case.finding in {finding.id for one in reported for finding in one.findings if one.step == case.step}
     for one in reported:
         assert one.because
@@ -103,7 +103,7 @@ def test_a_rule_finds_its_case(case: Case) -> None:
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_its_twin_is_ready(case: Case) -> None:
-    assert [one for one in answers(case.ready, "win-1")[1] if one.word != "ok"] == []
+    assert [one for one in answers(case.ready, "win-1")[1] if one.answer != "yes"] == []
 
 
 def test_beside_nodes_where_a_reserved_volume_is_never_bound_no_node_is_sure() -> None:
@@ -122,17 +122,17 @@ def test_beside_nodes_where_a_reserved_volume_is_never_bound_no_node_is_sure() -
     for modes in (("ReadOnlyMany",), ("ReadWriteOnce",)):
         index, found = answers(plant(*modes))
         words[modes] = {
-            one.word: index.names(one.nodes & index.windows) for one in found if one.step == "bind" and one.volume
+            one.answer: index.names(one.nodes & index.windows) for one in found if one.step == "bind" and one.volume
         }
-    assert words[("ReadOnlyMany",)]["blocked"] == ("win-1",)
+    assert words[("ReadOnlyMany",)]["no"] == ("win-1",)
     assert "win-2" in words[("ReadOnlyMany",)]["unknown"]
-    assert "ok" not in words[("ReadOnlyMany",)]
+    assert "yes" not in words[("ReadOnlyMany",)]
     assert "unknown" not in words[("ReadWriteOnce",)]
 
 
 def test_each_node_is_answered_for() -> None:
     index, found = answers(lambda world: None)
-    blocked = [one for one in found if one.word == "blocked"]
+    blocked = [one for one in found if one.answer == "no"]
     assert {one.nodes for one in blocked} == {index.linux}
 
 
@@ -191,7 +191,7 @@ def test_every_pod_has_an_answer_of_every_step_for_every_node(seed: int) -> None
             for one in expected:
                 assert one.nodes
                 assert one.because
-                assert one.word == "ok" or one.findings
+                assert one.answer == "yes" or one.findings
 
 
 def test_a_disagreement_is_shown_with_nothing_that_it_does_not_need() -> None:
@@ -224,8 +224,8 @@ def test_a_step_that_depends_on_an_unread_list_is_never_ok() -> None:
             unbound() if resource in ("storageclasses", "deployments") else lambda world: None, unread(resource)
         )
         reported = answers(both(spoilt, gone(resource)), "win-1")[1]
-        assert (step, "unknown") in {(one.step, one.word) for one in reported}, resource
-        assert not [one for one in reported if one.word == "blocked"], resource
+        assert (step, "unknown") in {(one.step, one.answer) for one in reported}, resource
+        assert not [one for one in reported if one.answer == "no"], resource
 
 
 @pytest.mark.parametrize(("kubernetes", "expected"), [("v1.25.16", ""), ("v1.26.0", "vsphere-csi-windows")])

@@ -11,7 +11,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk import walk as walking
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.walk import Rules, Walked, starts, walk
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import STEPS, Answer, PodToStart
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import STEPS, PodToStart, StepAnswer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from situations.cluster import csi, healthy, pod_spec, volume, workload
@@ -65,13 +65,13 @@ def check(nodes: int, one: Walked) -> None:
         whole = sum_of(reported, "")
         for about in one.pod.volumes or ("",):
             assert not left & ~whole & ~sum_of(reported, about), (step, about)
-        left &= ~sum_of([answer for answer in reported if answer.word == "blocked"])
+        left &= ~sum_of([answer for answer in reported if answer.answer == "no"])
     for answer in one.stopped():
         assert answer.findings, answer
         assert answer.because, answer
 
 
-def sum_of(reported: list[Answer], about: str | None = None) -> int:
+def sum_of(reported: list[StepAnswer], about: str | None = None) -> int:
     """The nodes of answers, of those about a volume where one is given."""
     nodes = 0
     for answer in reported:
@@ -145,15 +145,15 @@ def test_a_pod_starts_only_where_all_its_volumes_do() -> None:
     [pod] = [one.pod for dummy, nodes, one in walked_of("Deployment shop/legacy")]
     finding = found("CSI-W09", pod.workload, "left out", ("found",), "repair it")
 
-    def schedule(pod: PodToStart, nodes: int) -> list[Answer]:
+    def schedule(pod: PodToStart, nodes: int) -> list[StepAnswer]:
         return [
-            Answer("schedule", "ok", nodes & first),
-            Answer("schedule", "blocked", nodes & second, "", "x", (), (finding,)),
+            StepAnswer("schedule", "yes", nodes & first),
+            StepAnswer("schedule", "no", nodes & second, "", "x", (finding,)),
         ]
 
-    def stage(pod: PodToStart, nodes: int) -> list[Answer]:
+    def stage(pod: PodToStart, nodes: int) -> list[StepAnswer]:
         assert not nodes & second
-        return [Answer("stage", "blocked", nodes, pod.volumes[0], "x", (), (finding,))]
+        return [StepAnswer("stage", "no", nodes, pod.volumes[0], "x", (finding,))]
 
     reported = walk(index, pod, index.windows, {"schedule": (schedule,), "stage": (stage,)})
     assert (reported.ok, reported.blocked, reported.placed) == (0, first | second, first)
