@@ -23,7 +23,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed impo
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import CORDONED
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.matching import Host, Node, match_hosts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.matching import Host, Node, match_hosts
 
 
 class ActionModule(ClusterAction):

@@ -23,7 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "preflight": {"base", "catalog", "kube", "drivers"},
     "verify": {"base", "catalog", "kube", "drivers"},
     "data": {"base", "kube", "verify"},
-    "inventory": {"base", "catalog", "kube", "drivers", "preflight"},
+    "inventory": {"base", "catalog", "kube", "drivers"},
     "upgrade": {"base", "catalog", "kube", "drivers", "preflight"},
     "support": {"base", "catalog", "kube", "drivers", "preflight"},
     "convert": {"base", "catalog", "kube", "drivers", "preflight", "verify", "data"},

@@ -88,53 +88,23 @@ def match_hosts(hosts: Iterable[Host], nodes: Iterable[Node]) -> Matching:
 def _match_one(host: Host, nodes: list[Node]) -> Node | str:
     names = {_short(name) for name in host.names} | {name.lower() for name in host.names}
     addresses = {_address(address) for address in host.addresses}
-    by_name = [n for n in nodes if names & {text.lower() for text in (n.name, *n.host_names)}]
-    by_address = [n for n in nodes if addresses & {_address(address) for address in n.addresses}]
-    reported = f"host {host.inventory_name} reports name {_listed(host.names)} and addresses {_listed(host.addresses)}"
+    by_name = [node for node in nodes if names & {text.lower() for text in (node.name, *node.host_names)}]
+    by_address = [node for node in nodes if addresses & {_address(address) for address in node.addresses}]
+    candidates = [node for node in by_name if node in by_address]
+    expected = f"a Windows Node: {_listed(node.name for node in nodes)}"
     if host.claimed_node is not None:
-        named = [n for n in nodes if n.name == host.claimed_node]
-        if not named:
-            return (
-                f"kubewin_node_name of host {host.inventory_name} is {host.claimed_node}, expected a Windows Node: "
-                f"{_listed(n.name for n in nodes)}. Correct the variable"
-            )
-        if named[0] not in by_name and named[0] not in by_address:
-            return (
-                f"{reported}, but Node {host.claimed_node} (kubewin_node_name) has {_described(named[0])}, expected the "
-                "same name or address. Correct kubewin_node_name or ansible_host"
-            )
-        if by_address and named[0] not in by_address:
-            return (
-                f"{reported}, which belong to Node {_listed(n.name for n in by_address)}, expected {host.claimed_node} "
-                "(kubewin_node_name). Correct kubewin_node_name or ansible_host"
-            )
-        return named[0]
-    both = [n for n in by_name if n in by_address]
-    if len(both) == 1:
-        return both[0]
-    candidates = both or by_name or by_address
-    if not candidates:
-        return (
-            f"{reported}, expected those of a Windows Node: {_listed(n.name for n in nodes)}. Check that the host "
-            "belongs to this cluster, or set kubewin_node_name for it"
-        )
-    if len(candidates) > 1:
-        return (
-            f"{reported}, which match Nodes {_listed(n.name for n in candidates)}, expected one. Set kubewin_node_name "
-            "for the host"
-        )
-    if by_name and by_address:
-        return (
-            f"{reported}: the name matches Node {_listed(n.name for n in by_name)} and the address "
-            f"{_listed(n.name for n in by_address)}, expected one Node. Set kubewin_node_name for the host"
-        )
-    node = candidates[0]
-    if by_name and addresses and node.addresses:
-        return (
-            f"{reported}, but Node {node.name} has {_described(node)}: the name matches, the address does not. If it is "
-            "the same machine behind address translation, set kubewin_node_name for the host"
-        )
-    return node
+        expected = f"Node {host.claimed_node} (kubewin_node_name)"
+        # Behind address translation no Node has the address, and the user names the right one.
+        candidates = [node for node in by_address or by_name if node.name == host.claimed_node]
+    elif not candidates and not (by_name and by_address):
+        candidates = by_address or [node for node in by_name if not (addresses and node.addresses)]
+    if len(candidates) == 1:
+        return candidates[0]
+    return (
+        f"host {host.inventory_name} reports name {_listed(host.names)} and addresses {_listed(host.addresses)}, expected those "
+        f"of {expected}. By name it is Node {_listed(node.name for node in by_name)}, by address Node "
+        f"{_listed(node.name for node in by_address)}. Check that the host belongs to this cluster, and set kubewin_node_name for it"
+    )
 
 
 def _short(name: str) -> str:
@@ -150,7 +120,3 @@ def _address(text: str) -> str:
 
 def _listed(values: Iterable[str]) -> str:
     return ", ".join(values) or "none"
-
-
-def _described(node: Node) -> str:
-    return f"names {_listed((node.name, *node.host_names))} and addresses {_listed(node.addresses)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.matching import Host, Node, match_hosts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.matching import Host, Node, match_hosts
 
 WIN1 = Node("win-1", ("win-1",), ("10.0.0.11",))
 WIN2 = Node("win-2.corp.example", ("win-2", "win-2.corp.example"), ("10.0.0.12", "fd00::12"))
@@ -37,15 +37,15 @@ def test_a_host_that_agrees_with_one_node_is_that_node(given: Host, expected: st
     ("given", "contains"),
     [
         pytest.param(host("stranger", "10.9.9.9"), "expected those of a Windows Node", id="no Node"),
-        pytest.param(host("WIN-1", "10.0.0.12"), "expected one Node", id="name of one, address of another"),
-        pytest.param(host("WIN-1", "192.168.1.5"), "the address does not", id="a namesake elsewhere"),
-        pytest.param(host("WIN-1", "10.0.0.11", "win-9"), "expected a Windows Node", id="claimed Node unknown"),
+        pytest.param(host("WIN-1", "10.0.0.12"), "By name it is Node win-1, by address Node win-2.corp.example", id="name of one, address of another"),
+        pytest.param(host("WIN-1", "192.168.1.5"), "By name it is Node win-1, by address Node none", id="a namesake elsewhere"),
+        pytest.param(host("WIN-1", "10.0.0.11", "win-9"), "expected those of Node win-9 (kubewin_node_name)", id="claimed Node unknown"),
         pytest.param(
-            host("stranger", "10.9.9.9", "win-1"), "expected the same name or address", id="claim not confirmed"
+            host("stranger", "10.9.9.9", "win-1"), "expected those of Node win-1 (kubewin_node_name)", id="claim not confirmed"
         ),
         pytest.param(
             host("WIN-1", "10.0.0.12", "win-1"),
-            "expected win-1 (kubewin_node_name)",
+            "by address Node win-2.corp.example",
             id="claim contradicted by address",
         ),
     ],
@@ -58,7 +58,7 @@ def test_a_host_that_is_no_node_for_sure_is_refused_with_the_reason(given: Host,
 
 def test_an_address_shared_by_two_nodes_is_refused() -> None:
     result = match_hosts([host("x", "10.0.0.11")], (WIN1, Node("twin", (), ("10.0.0.11",))))
-    assert "match Nodes win-1, twin" in result.errors["inventory-name"]
+    assert "by address Node win-1, twin" in result.errors["inventory-name"]
 
 
 def test_two_hosts_that_are_one_node_are_both_refused() -> None:
