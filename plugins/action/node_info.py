@@ -20,10 +20,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results i
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import find_controllers, find_node_plugins
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.matching import Host, Node, match_hosts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import CORDONED
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.matching import Host, Node, match_hosts
 
 
 class ActionModule(ClusterAction):

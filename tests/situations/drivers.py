@@ -14,7 +14,6 @@ from situations.base import (
     SMB,
     VSPHERE,
     crash,
-    kubelets,
     on_windows,
     situation,
     templates_of_vsphere,
@@ -238,11 +237,6 @@ def a_volume_that_is_not_detached_because_the_kubelet_still_has_it_mounted(world
 def a_volume_attached_the_in_tree_way_to_a_migrated_kubelet(world: World) -> None:
     attached = world.get("Node", "win-1")["status"]["volumesAttached"]
     attached.append({"name": f"{IN_TREE_VSPHERE}/[ds] kubevols/left.vmdk", "devicePath": ""})
-
-
-@situation("3.1", "CSI-N39", "CSI-V10", "CSI-V50", classes={"pv-legacy": "yes", "pv-static": "yes"})
-def a_kubelet_that_loses_registration_sockets(world: World) -> None:
-    kubelets(world, "v1.23.9", migrated=(), only="win-1")
 
 
 @situation("7.1", "CSI-G02", classes={"pv-lh": "no"}, starts_again={"Deployment shop/lh": "no"})

@@ -202,7 +202,7 @@ def a_folder_with_another_name_not_ready(world: World) -> None:
     used(world, SECRETS.driver, ephemeral=True)
 
 
-@case("no", "CSI-N44")
+@case("no", "CSI-G20")
 def a_folder_with_another_name_not_registered(world: World) -> None:
     deploy(world, SECRETS, registered=False)
     used(world, SECRETS.driver, ephemeral=True)
@@ -230,16 +230,8 @@ def a_driver_named_by_an_argument_not_registered(world: World) -> None:
 OTHER = Plugin("lustre.csi.example.com", "lustre", "storage", "lustre-plugin", "")
 
 
-@case("yes", "CSI-N46")
-def two_plugins_without_a_name_both_ready(world: World) -> None:
-    deploy(world, SECRETS)
-    deploy(world, OTHER)
-    used(world, OTHER.driver)
-
-
 @case("unknown", "CSI-N46")
-def two_plugins_without_a_name_one_not_ready(world: World) -> None:
-    deploy(world, SECRETS, ready=False)
+def a_plugin_that_nothing_names(world: World) -> None:
     deploy(world, OTHER)
     used(world, OTHER.driver)
 

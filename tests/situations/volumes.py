@@ -188,12 +188,6 @@ def a_gce_disk_with_another_file_system(world: World) -> None:
     on_windows(world, "pd", {"gcePersistentDisk": {"pdName": "d", "fsType": "ext4"}})
 
 
-@situation("1.2", "CSI-V29")
-def a_gce_disk_that_many_nodes_may_write(world: World) -> None:
-    install(world, "gce_pd", "csi_proxy")
-    on_windows(world, "pd", {"gcePersistentDisk": {"pdName": "d", "fsType": "ntfs"}}, accessModes=["ReadWriteMany"])
-
-
 @situation("4 hazard", "CSI-V18", classes={"pv-cold": "unknown"}, starts_again={"Deployment shop/cold": "unknown"})
 def an_ext4_disk_that_windows_has_not_mounted_yet(world: World) -> None:
     volume(world, "pv-cold", csi(VSPHERE.name, "fcd-cold", "ext4"), "cold")

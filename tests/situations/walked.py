@@ -53,7 +53,6 @@ def a_kubelet_and_a_control_plane_that_migrate(world: World) -> None:
 
 @situation(
     "walk attach",
-    "CSI-C16",
     "CSI-V10",
     "CSI-V50",
     starts_again={"Deployment shop/legacy": "no"},
@@ -64,7 +63,7 @@ def a_control_plane_without_the_code_that_a_kubelet_waits_for(world: World) -> N
     kubelets(world, "v1.28.9", migrated=("kubernetes.io/azure-disk", "kubernetes.io/azure-file"))
 
 
-@situation("walk attach", "CSI-C16", starts_again={"Deployment shop/legacy": "yes"}, only_here=NO_OLD_SERVER)
+@situation("walk attach", starts_again={"Deployment shop/legacy": "yes"}, only_here=NO_OLD_SERVER)
 def a_control_plane_without_code_that_no_kubelet_waits_for(world: World) -> None:
     world.kubernetes = "v1.30.1"
     kubelets(world, "v1.28.9", migrated=("kubernetes.io/azure-disk", "kubernetes.io/azure-file", IN_TREE_VSPHERE))

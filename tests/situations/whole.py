@@ -7,7 +7,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapsh
 
 from situations.base import (
     AZURE_FILE,
-    NO_OLD_SERVER,
     NO_OPENSHIFT,
     VSPHERE,
     kubelets,
@@ -75,19 +74,13 @@ def an_attacher_that_does_not_know_the_in_tree_kind(world: World) -> None:
     spec["containers"][-1]["image"] = "registry.k8s.io/sig-storage/csi-attacher:v2.2.0"
 
 
-@situation("6.4 skew", "CSI-C15")
-def a_controller_of_another_minor_release(world: World) -> None:
-    spec = world.get("Deployment", VSPHERE.controller.deployments[0], VSPHERE.namespace)["spec"]["template"]["spec"]
-    spec["containers"][0]["image"] = "registry.k8s.io/csi-vsphere/driver:v3.2.0"
-
-
 @situation("6.4", "CSI-D22", starts_again=_ALL_OF_VSPHERE)
 def no_map_of_feature_states(world: World) -> None:
     assert VSPHERE.feature_states is not None
     world.remove("ConfigMap", VSPHERE.feature_states.name, VSPHERE.namespace)
 
 
-@situation("6.4", "CSI-D23", "CSI-C15", starts_again=_ALL_OF_VSPHERE)
+@situation("6.4", "CSI-D23", starts_again=_ALL_OF_VSPHERE)
 def windows_support_is_switched_off(world: World) -> None:
     assert VSPHERE.feature_states is not None
     world.get("ConfigMap", VSPHERE.feature_states.name, VSPHERE.namespace)["data"]["csi-windows-support"] = "false"
@@ -99,12 +92,6 @@ def windows_support_is_switched_off(world: World) -> None:
 def a_namespace_that_refuses_privileged_pods(world: World) -> None:
     labels = world.get("Namespace", VSPHERE.namespace)["metadata"]["labels"]
     labels["pod-security.kubernetes.io/enforce"] = "baseline"
-
-
-@situation("1.1", "CSI-C16", only_here=NO_OLD_SERVER)
-def the_api_server_release_that_refuses_in_tree_volumes(world: World) -> None:
-    world.kubernetes = "v1.30.1"
-    kubelets(world, "v1.30.1")
 
 
 @situation("8", "CSI-C01")

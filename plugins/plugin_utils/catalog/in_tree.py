@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, has_fix, parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +120,6 @@ def find_by_name(plugin: str | None) -> InTree | None:
 MBR_DAY = "2021-08-04"
 MBR_CSI_PROXY = "1.1.0"
 
-# Kubelets of Windows that register drivers reliably: the first fixed patch release of each affected minor release
-# (https://github.com/kubernetes/kubernetes/pull/110075).
-REGISTERS_SINCE = ("1.23.10", "1.24.4", "1.25.0")
 
 # How many minor releases a kubelet may be older than the API server, and the one from which on it is so.
 SKEW = (("1.28", 3), ("1.0", 2))
@@ -131,8 +128,3 @@ SKEW = (("1.28", 3), ("1.0", 2))
 def find_allowed_skew(version: Version) -> int:
     """How many minor releases kubelets may be behind an API server of that version."""
     return next(count for first, count in SKEW if version.minor >= parse(first).minor)
-
-
-def is_registration_reliable(version: Version) -> bool:
-    """Whether a Windows kubelet of that version registers drivers reliably."""
-    return has_fix(version, REGISTERS_SINCE)

@@ -17,6 +17,9 @@ _VARIABLE = re.compile(r"\$\(([^)]+)\)")
 # Arguments and variables with the socket for https://github.com/kubernetes-csi/node-driver-registrar, and with the driver's name.
 _REGISTERS = re.compile(r"(?:^|\s)--?kubelet-registration-path[=\s]\"?([^\s\"]*)")
 _NAMES = re.compile(r"(?:^|\s)--?driver-?name[=\s]\"?([^\s\"]+)", re.IGNORECASE)
+# Folders of sockets that do not bear the name of their driver.
+# https://github.com/kubernetes-sigs/secrets-store-csi-driver manifest_staging/deploy/secrets-store-csi-driver-windows.yaml
+_FOLDERS = {"secrets-store.csi.k8s.io": "csi-secrets-store"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +93,10 @@ class ObservedDaemonSet:
         """
         if not self.on_windows:
             return False
-        if driver in self.registers or (driver in self.names and self.plugin):
+        folder_name = _FOLDERS.get(driver, driver)
+        if folder_name in self.registers or (driver in self.names and self.plugin):
             return True
-        folder = re.compile(rf"\\plugins\\{re.escape(driver)}(?=[\\\s]|$)")
+        folder = re.compile(rf"\\plugins\\{re.escape(folder_name)}(?=[\\\s]|$)")
         matches = any(map(folder.search, self.host_paths)) or folder.search(self.words) is not None
         return matches and not any(self.registers)
 

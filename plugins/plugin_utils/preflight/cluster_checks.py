@@ -15,17 +15,13 @@ from typing import Literal
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse, parse_image_tag
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import model, ownership, prerequisites, release
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import model, ownership, prerequisites
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import ObservedController
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedTemplate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found, passed_on, unread
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.nodes import read_running_release
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
-
-# Kubernetes 1.30 refused these at admission (https://github.com/kubernetes/kubernetes/issues/124794).
-_REFUSED_BY_130 = ("kubernetes.io/azure-disk", "kubernetes.io/vsphere-volume")
 
 
 def view(snapshot: Snapshot, driver: Driver) -> model.DriverSnapshot:
@@ -64,7 +60,6 @@ def evaluate(
     if not index.windows:
         return cluster, {}
     names = [name for name in sorted(demand) if name in BY_NAME]
-    cluster += tuple(_check_classes(index))
     return cluster, {name: tuple(_check_driver(index, BY_NAME[name], moved)) for name in names}
 
 
@@ -80,25 +75,31 @@ def _check_driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterat
         providers[0].namespace if providers else controller.observed.namespace if controller else driver.namespace
     )
     version = read_running_release(driver, providers[0]) if providers else None
-    hidden = controller is None and ownership.may_hide_controller(driver, observed)
-    if "deployments" not in index.unread and not hidden:
-        observed_controller = controller.observed if controller is not None else None
-        live = (observed.csi_driver or {}).get("spec") or {}
-        attaches = bool(live.get("attachRequired", driver.csi_driver.get("attachRequired", True)))
-        for one in passed_on(prerequisites.check_controller(driver, desired, observed, observed_controller)):
-            yield one if attaches else _downgrade(one)
-        if controller is not None:
-            # A claim that waits for its volume has these as blockers, by the step that would make it.
-            yield from map(_downgrade, lacking_sidecar("provisioner", driver, controller, moved))
-            if attaches:
-                yield from lacking_sidecar("attacher", driver, controller, moved)
-            yield from _check_skew(driver, controller, providers, observed)
+    live = (observed.csi_driver or {}).get("spec") or {}
+    attaches = bool(live.get("attachRequired", driver.csi_driver.get("attachRequired", True)))
+    for finding in check_controller(index, driver):
+        yield finding if attaches else _downgrade(finding)
+    if controller is not None and "deployments" not in index.unread:
+        # A claim that waits for its volume has these as blockers, by the step that would make it.
+        yield from map(_downgrade, lacking_sidecar("provisioner", driver, controller, moved))
+        if attaches:
+            yield from lacking_sidecar("attacher", driver, controller, moved)
     of_objects = prerequisites.check_objects(
         driver, desired, observed, version or parse(driver.default_version), namespace
     )
     yield from passed_on(one for one in of_objects if one.id != "CSI-D20" or "csidrivers" not in index.unread)
     for provider in providers:
         yield from passed_on(prerequisites.check_namespace(observed, provider.namespace))
+
+
+def check_controller(index: Index, driver: Driver) -> tuple[Finding, ...]:
+    """What is wrong with a driver's controller; nothing where it was not read or may be hidden."""
+    observed, controller = view(index.snapshot, driver), index.controller(driver)
+    if "deployments" in index.unread or (controller is None and ownership.may_hide_controller(driver, observed)):
+        return ()
+    observed_controller = controller.observed if controller is not None else None
+    lacks = prerequisites.check_controller(driver, model.DriverRequest(), observed, observed_controller)
+    return tuple(passed_on(lacks))
 
 
 def _downgrade(finding: Finding) -> Finding:
@@ -131,37 +132,3 @@ def lacking_sidecar(
     if version.release < parse(least).release:
         message = f"its external-{part} {version} does not support {known.plugin}, expected {least} or later"
         yield found("CSI-C17", about, message, (f"image: {image}",), "upgrade the driver's installation")
-
-
-def _check_skew(
-    driver: Driver,
-    controller: ObservedController,
-    providers: tuple[ObservedTemplate, ...],
-    observed: model.DriverSnapshot,
-) -> Iterator[Finding]:
-    known = release.read_controller_release(driver, controller.observed, observed)
-    for provider in providers:
-        version = read_running_release(driver, provider)
-        if version is None or not release.is_skewed(known, version):
-            continue
-        about = f"DaemonSet {provider.namespace}/{provider.name}"
-        evidence = (f"controller: {known.versions[0]} ({known.source})", f"node plugin: {version}")
-        message = f"it runs {driver.title} {version}, expected the release of the controller, {known.versions[0]}"
-        yield found(
-            "CSI-C15", about, message, evidence, "run both in one minor release; enable_csi.yml follows the controller"
-        )
-
-
-# StorageClasses
-
-
-def _check_classes(index: Index) -> Iterator[Finding]:
-    if index.kubernetes is None or index.kubernetes.minor != (1, 30):
-        return
-    for storage_class in sorted(index.snapshot.classes, key=lambda storage_class: storage_class.name):
-        plugin = in_tree.find_by_name(storage_class.provisioner)
-        if plugin is not None and storage_class.provisioner in _REFUSED_BY_130:
-            remedy = f"use a class of {plugin.driver} for new claims, or upgrade the API server"
-            message = f"API server {index.kubernetes} rejects volumes of this class"
-            evidence = (f"provisioner: {storage_class.provisioner}",)
-            yield found("CSI-C16", f"StorageClass {storage_class.name}", message, evidence, remedy)

@@ -311,13 +311,6 @@ class Index:
         )
         return {name: tuple(sorted(_serving(some), key=lambda one: one.key)) for name, some in found.items()}
 
-    @cached_property
-    def unnamed(self) -> tuple[ObservedTemplate, ...]:
-        """DaemonSets that deploy an unnamed driver on Windows nodes: their directory has a name of its own."""
-        named = {one.key for some in self.providers.values() for one in some}
-        plugins = [one for one in self.snapshot.templates if one.plugin is not None and one.plugin.observed.plugin]
-        return tuple(sorted((one for one in plugins if one.key not in named), key=lambda one: one.key))
-
     def controller(self, driver: Driver) -> ObservedController | None:
         """A driver's controller, the first by name of several."""
         some = [one for one in self.snapshot.controllers if one.driver == driver.key]
@@ -327,17 +320,6 @@ class Index:
         """A node's registration of a driver."""
         csi_node = self.csi_nodes.get(node.name)
         return None if csi_node is None else csi_node.entry(driver)
-
-    def unnamed_on(self, driver: str, node: ObservedNode) -> tuple[ObservedTemplate, ...]:
-        """Those with a pod on a node, any of which may bring a driver that the node has registered and nothing names."""
-        if self.providers.get(driver) or self.entry(driver, node) is None:
-            return ()
-        return tuple(one for one in self.unnamed if (one.namespace, one.name, node.name) in self.plugin_pods)
-
-    def nameless_on(self, node: ObservedNode) -> int:
-        """How many drivers a node has registered that nothing names."""
-        csi_node = self.csi_nodes.get(node.name)
-        return 0 if csi_node is None else sum(not self.providers.get(one.name) for one in csi_node.drivers)
 
     def providers_on(self, driver: str, node: ObservedNode) -> tuple[ObservedTemplate, ...]:
         """Those of them that put a pod on a node."""

@@ -34,8 +34,6 @@ KNOWN: dict[str, Known] = {
     # The cluster as a whole.
     "CSI-C01": Known("warning", "what depends on it is unknown, and unknown is never ready", doubt=True),
     "CSI-C14": Known("blocker", "without this sidecar no volume of this driver is provisioned or attached, including those with CSI migration"),
-    "CSI-C15": Known("warning", "the drivers expect controller and node plugin of the same minor release"),
-    "CSI-C16": Known("warning", "API servers of 1.30 reject new in-tree volumes of this kind"),
     "CSI-C17": Known("blocker", "a sidecar without support for the in-tree kind creates, deletes and attaches none of its volumes"),
     # Nodes.
     "CSI-N30": Known("blocker", "a label can be edited, but the kubelet decides how pods and volumes are prepared"),
@@ -45,7 +43,6 @@ KNOWN: dict[str, Known] = {
     "CSI-N36": Known("blocker", "a volume that is attached in-tree is never detached once the kubelet uses CSI"),
     "CSI-N37": Known("blocker", "containers with process isolation need an image of the node's Windows build"),
     "CSI-N38": Known("blocker", "wmic.exe is optional in newer Windows, and without it the driver finds no node ID"),
-    "CSI-N39": Known("warning", "kubelets of this release lose registration sockets on Windows, so drivers register late or never"),
     "CSI-N44": Known("blocker", "volumes of this driver cannot be mounted on the node"),
     "CSI-N45": Known("blocker", "a plugin that neither uses csi-proxy nor is a HostProcess container cannot reach the disks of the host"),
     "CSI-N46": Known("note", "Kubernetes reports the driver as working; requirements that only its documentation states are not checked"),
@@ -68,7 +65,6 @@ KNOWN: dict[str, Known] = {
     "CSI-V26": Known("blocker", "nothing provisions a volume for the claim"),
     "CSI-V27": Known("blocker", "pods that name a missing claim do not start"),
     "CSI-V28": Known("blocker", "a pod may have an inline volume of this driver only if its CSIDriver allows it"),
-    "CSI-V29": Known("warning", "after CSI migration only one node at a time can write it"),
     "CSI-V30": Known("blocker", "kubelets on Windows do not mount this kind of volume"),
     "CSI-V31": Known("blocker", "the driver does not mount the volume on Windows, so its pod does not start"),
     "CSI-V32": Known("warning", "whether the driver supports the volume on Windows is unknown, and unknown is not ready", doubt=True),

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy, in_tree, wmco
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy, wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse, parse_image_tag
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import (
@@ -32,7 +32,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.worklo
     ObservedTemplate,
     PluginTemplate,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index, union, version_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index, union
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import AFTER_REBOOT, DOUBTS, found
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
     SEVERITIES,
@@ -46,7 +46,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
 _RESTARTS, _LATELY = 10, timedelta(days=1)
 
 # Findings that can be repaired while the driver works.
-_WORKS = frozenset({"CSI-N39", "CSI-N46"})
+_WORKS = frozenset({"CSI-N46"})
 
 # The lists that show whether a driver works on a node.
 _NEEDED = ("nodes", "csinodes", "daemonsets", "pods")
@@ -190,7 +190,7 @@ class _DriverOnNode:
         index = self._index
         providers = index.providers.get(self._driver, ())
         if not providers:
-            evaluated = [*self._check_registration(host_facts_max_age)]
+            evaluated = [*self._report_undeployed()]
         else:
             # The one that has its pod there is what the node has; the others are too many.
             here = tuple(sorted(index.providers_on(self._driver, self._node), key=lambda one: not self._list_pods(one)))
@@ -204,24 +204,6 @@ class _DriverOnNode:
 
     def _describe_registration(self, entry: DriverEntry) -> str:
         return f"CSINode {self._node.name} spec.drivers: {self._driver}, nodeID {entry.node_id}"
-
-    def _check_registration(self, host_facts_max_age: float) -> Iterator[Finding]:
-        """A driver that no DaemonSet names: evaluated by the node's registration and by plugins without a name."""
-        index, node, entry = self._index, self._node, self._entry
-        some = index.unnamed_on(self._driver, node)
-        if entry is None or not some:
-            yield from self._report_undeployed()
-            return
-        if len(some) == 1 and index.nameless_on(node) == 1:
-            yield from self._check_gate(some[0], (), host_facts_max_age)
-            return
-        names = ", ".join(f"{one.namespace}/{one.name}" for one in some)
-        waiting = [pod.name for one in some for pod in self._list_pods(one) if pod.plugin and not pod.plugin.ready]
-        if waiting:
-            message = f"one of the DaemonSets {names} runs {self._driver}, and pod {waiting[0]} is not Ready"
-            remedy = f"check pod {waiting[0]}; if it belongs to another driver, suppress this finding"
-            finding = found("CSI-N46", self._about, message, (self._describe_registration(entry),), remedy)
-            yield replace(finding, severity="warning", doubt=True)
 
     def _report_undeployed(self) -> Iterator[Finding]:
         """That no DaemonSet deploys it, or that none can be known to."""
@@ -240,7 +222,7 @@ class _DriverOnNode:
             remedy = enable or f"run enable_csi.yml with driver {self._known.key}"
             yield found("CSI-G02", f"Driver {driver}", message, evidence, remedy, "blocker")
         elif self._entry is not None:
-            message = f"CSINode {name} lists the driver, but no pod on the node can have registered it"
+            message = f"CSINode {name} lists the driver, and no DaemonSet on Windows nodes names it"
             remedy = "find what runs the driver on the node; if nothing does, restart the kubelet to drop the stale registration"
             yield replace(found("CSI-N46", self._about, message, evidence, remedy), severity="warning", doubt=True)
         else:
@@ -405,11 +387,6 @@ def _check_node(index: Index, node: ObservedNode, needed: bool, migrated: Mappin
             message = f"{len(left)} volumes are attached in-tree, and the kubelet uses CSI for {plugin}"
             remedy = "move their pods away, detach them at the platform, then use them again"
             yield found("CSI-N36", about, message, tuple(f"status.volumesAttached: {one}" for one in left[:3]), remedy)
-    kubelet = version_of(node.kubelet)
-    if kubelet is not None and not in_tree.is_registration_reliable(kubelet):
-        message = f"kubelet {node.kubelet} loses registration sockets on Windows"
-        remedy = f"upgrade it to {' or '.join(in_tree.REGISTERS_SINCE)}, or later"
-        yield found("CSI-N39", about, message, (f"nodeInfo.kubeletVersion: {node.kubelet}",), remedy)
 
 
 def _pass_host_findings(index: Index, node: ObservedNode, needed: bool, piped: bool) -> Iterator[Finding]:

@@ -260,13 +260,6 @@ class _Volume:
             what = f"they have the same handle {handle[1]} of {handle[0]}"
             finding = self._make_finding("CSI-V25", what, remedy, about=f"PersistentVolumes {', '.join(names)}")
             self.findings.append(finding if live > 1 else replace(finding, severity="note"))
-        if (
-            subject.source.field == "gcePersistentDisk"
-            and volume is not None
-            and "ReadWriteMany" in volume.access_modes
-        ):
-            what = "CSI migration changes its access mode ReadWriteMany to ReadWriteOnce"
-            self._add_finding("CSI-V29", what, "mount it on one node at a time")
         if subject.inline and subject.source.field == "csi":
             self._check_inline()
 
@@ -377,7 +370,7 @@ class _Volume:
         subject, source, asked = self._subject, self._subject.source, self._subject.asked
         modes = asked.access_modes if asked is not None else ()
         if source.field == "gcePersistentDisk":
-            # By its translation, as CSI-V29 says.
+            # By its translation: migration changes ReadWriteMany to ReadWriteOnce.
             modes = (choose_google_mode(modes),) if modes else ()
         shares = driver is not None and not driver.fstypes
         return RequestedVolume(

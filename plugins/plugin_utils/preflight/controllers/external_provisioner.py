@@ -13,11 +13,13 @@ from dataclasses import replace
 from functools import partial
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import model, ownership, prerequisites
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.cluster_checks import lacking_sidecar, view
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.cluster_checks import (
+    check_controller,
+    lacking_sidecar,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedClass
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found, passed_on
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import (
     NO_PROVISIONER,
@@ -128,14 +130,8 @@ class ExternalProvisioner:
         if "deployments" in index.unread:
             message = f"deployments could not be read, so whether the controller of {name} runs is unknown"
             return (found("CSI-V41", class_title, message, (), "let this account list deployments"),)
-        observed = view(index.snapshot, driver)
         controller = index.controller(driver)
-        if controller is None and ownership.may_hide_controller(driver, observed):
-            return ()
-        lacks = prerequisites.check_controller(
-            driver, model.DriverRequest(), observed, controller.observed if controller else None
-        )
-        noted = [*passed_on(lack for lack in lacks if lack.severity == "blocker")]
+        noted = [finding for finding in check_controller(index, driver) if finding.severity == "blocker"]
         if controller is not None:
             moved = frozenset((plugin,)) if in_tree.find_by_name(plugin) is not None else frozenset()
             noted += lacking_sidecar("provisioner", driver, controller, moved)

@@ -49,22 +49,6 @@ def test_known_faults_are_of_one_release_only() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("kubelet", "fine"),
-    [
-        ("1.22.17", False),
-        ("1.23.9", False),
-        ("1.23.10", True),
-        ("1.24.3", False),
-        ("1.24.4", True),
-        ("1.25.0", True),
-        ("1.36.3", True),
-    ],
-)
-def test_kubelets_that_lose_registration_sockets(kubelet: str, fine: bool) -> None:
-    assert in_tree.is_registration_reliable(parse(kubelet)) is fine
-
-
 def test_kubelets_may_be_behind_the_api_server_by_the_supported_skew() -> None:
     assert [in_tree.find_allowed_skew(parse(text)) for text in ("1.27", "1.28", "1.36")] == [2, 3, 3]
 

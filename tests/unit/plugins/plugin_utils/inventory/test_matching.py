@@ -37,11 +37,23 @@ def test_a_host_that_agrees_with_one_node_is_that_node(given: Host, expected: st
     ("given", "contains"),
     [
         pytest.param(host("stranger", "10.9.9.9"), "expected those of a Windows Node", id="no Node"),
-        pytest.param(host("WIN-1", "10.0.0.12"), "By name it is Node win-1, by address Node win-2.corp.example", id="name of one, address of another"),
-        pytest.param(host("WIN-1", "192.168.1.5"), "By name it is Node win-1, by address Node none", id="a namesake elsewhere"),
-        pytest.param(host("WIN-1", "10.0.0.11", "win-9"), "expected those of Node win-9 (kubewin_node_name)", id="claimed Node unknown"),
         pytest.param(
-            host("stranger", "10.9.9.9", "win-1"), "expected those of Node win-1 (kubewin_node_name)", id="claim not confirmed"
+            host("WIN-1", "10.0.0.12"),
+            "By name it is Node win-1, by address Node win-2.corp.example",
+            id="name of one, address of another",
+        ),
+        pytest.param(
+            host("WIN-1", "192.168.1.5"), "By name it is Node win-1, by address Node none", id="a namesake elsewhere"
+        ),
+        pytest.param(
+            host("WIN-1", "10.0.0.11", "win-9"),
+            "expected those of Node win-9 (kubewin_node_name)",
+            id="claimed Node unknown",
+        ),
+        pytest.param(
+            host("stranger", "10.9.9.9", "win-1"),
+            "expected those of Node win-1 (kubewin_node_name)",
+            id="claim not confirmed",
         ),
         pytest.param(
             host("WIN-1", "10.0.0.12", "win-1"),

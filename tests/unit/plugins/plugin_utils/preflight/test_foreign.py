@@ -40,8 +40,7 @@ def test_upstreams_own_plugins_are_recognised(plugin: Plugin) -> None:
     deploy(world, plugin)
     observed = ObservedDaemonSet.from_object(world.get("DaemonSet", plugin.daemon_set, plugin.namespace))
     assert observed.plugin
-    by_name = plugin is not SECRETS
-    assert observed.is_node_plugin_of(plugin.driver) == by_name
+    assert observed.is_node_plugin_of(plugin.driver)
     others = {one.name for one in DRIVERS.values()} - {plugin.driver}
     assert not [name for name in (*others, OTHER.driver, plugin.driver[:-1]) if observed.is_node_plugin_of(name)]
 
