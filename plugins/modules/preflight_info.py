@@ -59,9 +59,6 @@ options:
       boot_time:
         description: Time of the host's last boot, RFC 3339.
         type: str
-      managed_by:
-        description: Owner of csi-proxy on the host, see RV(kubewin.csi.csi_proxy_info#module:csi_proxy.managed_by).
-        type: str
       findings:
         description: Findings of M(kubewin.csi.csi_proxy_info) for the host. The report includes them.
         type: list

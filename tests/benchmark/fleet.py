@@ -88,7 +88,7 @@ class Fleet:
         names = [self._node(number)[1]["NAME"] for number in range(self.nodes) if self._windows(number)]
         return [
             {"node": name, "observed_at": now, "serving": True, "state": "RUNNING", "release": "1.3.0", "pipes": PIPES,
-             "boot_time": "2026-10-01T00:00:00Z", "managed_by": "kubewin"}
+             "boot_time": "2026-10-01T00:00:00Z"}
             for name in names
         ]  # fmt: skip
 

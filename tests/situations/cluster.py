@@ -85,7 +85,6 @@ def host(world: World, name: str) -> Object:
         "reason": "",
         "pipes": pipes,
         "boot_time": world.ago(days=3),
-        "managed_by": "kubewin",
         "findings": [],
     }
 

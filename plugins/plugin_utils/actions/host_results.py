@@ -137,7 +137,6 @@ def observed(one: HostResult) -> dict[str, Any] | None:
     return {
         **{key: value for key, value in known.items() if value is not None},
         "reason": "",
-        "managed_by": one.state.get("managed_by") or "",
         "findings": one.state.get("findings") or [],
     }
 

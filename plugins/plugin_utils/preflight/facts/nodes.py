@@ -66,11 +66,10 @@ class ObservedCsiNode:
 class ObservedHost:
     """What csi_proxy_info saw on a node's host.
 
-    facts: as the gate takes them. managed_by: owner of csi-proxy there. findings: those of that module.
+    facts: as the gate takes them. findings: those of that module.
     """
 
     facts: RolloutHost
-    managed_by: str = ""
     findings: tuple[Mapping[str, str], ...] = ()
 
     @property
@@ -80,9 +79,8 @@ class ObservedHost:
 
     @classmethod
     def from_option(cls, given: Mapping[str, Any]) -> ObservedHost:
-        """Read an entry of the gate's option hosts, with managed_by and findings."""
+        """Read an entry of the gate's option hosts, with findings."""
         return cls(
             facts=RolloutHost.from_option(given),
-            managed_by=str(given.get("managed_by") or ""),
             findings=tuple({key: str(value) for key, value in one.items()} for one in given.get("findings") or ()),
         )
