@@ -294,11 +294,6 @@ def ebs(volume_id: str, **more: Any) -> Object:
     return {"awsElasticBlockStore": {"volumeID": volume_id, **more}}
 
 
-def gce(name: str, **more: Any) -> Object:
-    """An in-tree disk of GCE."""
-    return {"gcePersistentDisk": {"pdName": name, **more}}
-
-
 def both(*plants: Plant) -> Plant:
     """One after the other."""
 
@@ -457,15 +452,13 @@ CASES = {
         Case("attach limit", "schedule", "no", "CSI-W20", limited(1), limited(59)),
         Case("attach limit, with a migrated volume", "schedule", "no", "CSI-W20", migrated(1), migrated(2)),
         Case("attach limit, with a volume that no pod has", "schedule", "no", "CSI-W20", let_go(1), let_go(2)),
-        Case("disk that another pod there names too", "schedule", "no", "CSI-W20",
+        Case("disk that another pod there names too", "schedule", "unknown", "CSI-W21",
              inline(ebs("vol-1"), ebs("vol-1", fsType="ntfs", readOnly=True)), inline(ebs("vol-1"), ebs("vol-2"))),
-        Case("disk that only one of two pods reads", "schedule", "no", "CSI-W20",
-             inline(gce("a", readOnly=True), gce("a")), inline(gce("a", readOnly=True), gce("a", readOnly=True))),
         Case("disk of a kind whose name is not read", "schedule", "unknown", "CSI-W21",
              inline({"iscsi": {"iqn": "a"}}, {"iscsi": {"iqn": "a"}}), inline({"iscsi": {"iqn": "a"}}, ebs("vol-1"))),
         Case("zone label of a volume that a claim takes at once", "schedule", "no", "CSI-W20",
              elsewhere(ephemeral=False), elsewhere(ephemeral=True)),
-        Case("zone of a migrated volume that is free", "schedule", "no", "CSI-W20", chosen("b"), chosen("a")),
+        Case("zone of a migrated volume that is free", "schedule", "unknown", "CSI-W21", chosen("b"), free()),
         Case("zone of a migrated volume", "schedule", "no", "CSI-W20", translated("b"), translated("a")),
         Case("volume made for another node", "schedule", "no", "CSI-W20", selected("win-2"), selected("win-9")),
         Case("made before the pod is placed, in two zones", "schedule", "unknown", "CSI-W21", immediate("b"), immediate("a")),

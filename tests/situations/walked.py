@@ -18,7 +18,7 @@ def _in_zones(world: World, *zones: str) -> None:
     workload(world, "Deployment", "zoned", pod_spec(*names), replicas=1)
 
 
-@situation("walk together", "CSI-W10", starts_again={"Deployment shop/zoned": "no"})
+@situation("walk together", "CSI-W20", starts_again={"Deployment shop/zoned": "no"})
 def two_volumes_in_two_zones(world: World) -> None:
     _in_zones(world, "a", "b")
 

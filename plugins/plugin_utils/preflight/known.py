@@ -82,7 +82,6 @@ KNOWN: dict[str, Known] = {
     "CSI-W07": Known("blocker", "no controller recreates it after a drain or the loss of its node"),
     "CSI-W08": Known("warning", "the owner of its pods is unknown, so where the next ones may run is unknown", doubt=True),
     "CSI-W09": Known("warning", "it is unknown whether its pods start again", doubt=True),
-    "CSI-W10": Known("blocker", "a pod needs all of its volumes on one node, and no Windows node can mount them together"),
     "CSI-W20": Known("blocker", "the scheduler places no pod of the workload on these nodes, or the kubelet there rejects the pod"),
     "CSI-W21": Known("warning", "whether the scheduler places a pod of the workload there depends on facts that this report does not have", doubt=True),
     "CSI-W22": Known("blocker", "a pod that does not start now does not start after a restart either, until its cause is removed"),

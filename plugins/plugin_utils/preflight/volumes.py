@@ -74,12 +74,11 @@ def _check_support(driver: str, asked: RequestedVolume, version: Version | None,
 
 @dataclass(slots=True)
 class VolumesEvaluation:
-    """What came out. answers: of the steps about each subject, by its key. forbidden: what stops publishing, likewise."""
+    """What came out. answers: of the steps about each subject, by its key."""
 
     verdicts: list[VolumeVerdict] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     answers: dict[str, tuple[StepAnswer, ...]] = field(default_factory=dict)
-    forbidden: dict[str, Finding] = field(default_factory=dict)
 
 
 def evaluate(index: Index, all_: Subjects, drivers: Mapping[str, DriverState], no_mbr: int) -> VolumesEvaluation:
@@ -96,8 +95,6 @@ def evaluate(index: Index, all_: Subjects, drivers: Mapping[str, DriverState], n
         answers = evaluated.answers[key] = tuple(one.evaluate())
         evaluated.verdicts += (one.create_verdict(answer) for answer in answers)
         evaluated.findings += one.findings
-        if one.forbidden is not None:
-            evaluated.forbidden[key] = one.forbidden
     return evaluated
 
 
@@ -150,13 +147,15 @@ class _Volume:
         self._control = control.get(subject.source.field, False)
         self._twins = twins
         self.findings: list[Finding] = []
-        self.forbidden: Finding | None = None
 
     def evaluate(self) -> Iterator[StepAnswer]:
         """Evaluate it."""
         subject = self._subject
         self._check_volume()
         nodes = subject.eligible
+        if subject.inline and subject.source.field == "csi" and (refusal := self._check_inline()):
+            yield self._refuse("CSI-V28", *refusal, nodes, "no", step="publish")
+            return
         if not subject.source.field:
             yield self._create_answer("unknown", nodes, "the kind of volume is unknown", step="bind")
             return
@@ -246,7 +245,7 @@ class _Volume:
     # What is wrong with the volume itself
 
     def _check_volume(self) -> None:
-        subject, volume, claim = self._subject, self._subject.volume, self._subject.claim
+        volume, claim = self._subject.volume, self._subject.claim
         if volume is not None and volume.deleting and not (claim is not None and claim.deleting):
             # The finalizer pv-protection keeps it while its claim exists, and pods start with it
             # (https://github.com/kubernetes/kubernetes, pkg/controller/volume/pvprotection, isBeingUsed).
@@ -260,35 +259,30 @@ class _Volume:
             what = f"they have the same handle {handle[1]} of {handle[0]}"
             finding = self._make_finding("CSI-V25", what, remedy, about=f"PersistentVolumes {', '.join(names)}")
             self.findings.append(finding if live > 1 else replace(finding, severity="note"))
-        if subject.inline and subject.source.field == "csi":
-            self._check_inline()
 
-    def _check_inline(self) -> None:
-        driver = next((one for one in self._index.snapshot.drivers if one.name == self._subject.driver), None)
+    def _check_inline(self) -> tuple[str, str] | None:
+        """Why no pod may name such a volume itself, and what helps.
+
+        OpenShift's admission since 4.13 compares the CSIDriver's label with the namespace's Pod Security
+        (https://docs.redhat.com/en/documentation/openshift_container_platform/4.21/html/storage, CSI Volume Admission plugin).
+        """
+        name, snapshot = self._subject.driver, self._index.snapshot
+        driver = next((one for one in snapshot.drivers if one.name == name), None)
         modes = driver.spec.get("volumeLifecycleModes") or ["Persistent"] if driver is not None else None
         if modes is not None and "Ephemeral" not in modes:
-            what = (
-                f"CSIDriver {self._subject.driver} has volumeLifecycleModes {', '.join(modes)}, expected Ephemeral too"
-            )
-            self._add_finding("CSI-V28", what, "use a claim for this volume")
-            self.forbidden = self.findings[-1]
-        elif "csidrivers" not in self._index.unread and self._subject.users:
-            self._check_profile("" if driver is None else driver.profile)
-
-    def _check_profile(self, given: str) -> None:
-        """OpenShift's admission since 4.13 compares the CSIDriver's label with the namespace's Pod Security
-        (https://docs.redhat.com/en/documentation/openshift_container_platform/4.21/html/storage, CSI Volume Admission plugin)."""
-        index, namespace = self._index, self._subject.users[0].namespace
-        version = version_of(index.snapshot.cluster.openshift)
-        observed = next((one for one in index.snapshot.namespaces if one.name == namespace), None)
-        if version is None or version.minor < (4, 13) or observed is None:
-            return
-        profile, enforced = given or _PROFILES[-1], observed.labels.get(_ENFORCE) or _PROFILES[0]
+            what = f"CSIDriver {name} has volumeLifecycleModes {', '.join(modes)}, expected Ephemeral too"
+            return what, "use a claim for this volume"
+        version = version_of(snapshot.cluster.openshift)
+        namespace = self._subject.users[0].namespace if self._subject.users else ""
+        observed = next((one for one in snapshot.namespaces if one.name == namespace), None)
+        if "csidrivers" in self._index.unread or version is None or version.minor < (4, 13) or observed is None:
+            return None
+        profile = (driver.profile if driver is not None else "") or _PROFILES[-1]
+        enforced = observed.labels.get(_ENFORCE) or _PROFILES[0]
         if profile in _PROFILES and enforced in _PROFILES and _PROFILES.index(profile) > _PROFILES.index(enforced):
-            what = f"CSIDriver {self._subject.driver} is for namespaces that enforce {profile}, and {namespace} has {enforced}"
-            remedy = f"use a claim for this volume, or label the CSIDriver {PROFILE}={enforced}"
-            self._add_finding("CSI-V28", what, remedy)
-            self.forbidden = self.findings[-1]
+            what = f"CSIDriver {name} is for namespaces that enforce {profile}, and {namespace} has {enforced}"
+            return what, f"use a claim for this volume, or label the CSIDriver {PROFILE}={enforced}"
+        return None
 
     def _refuse_place(self) -> StepAnswer:
         if not self._subject.user_nodes:
@@ -378,8 +372,7 @@ class _Volume:
             block=asked is not None and asked.block,
             fs_type=source.fs_type if shares else source.attribute or source.fs_type,
             read_only=source.read_only,
-            # Its CSIDriver is checked first, by CSI-V28.
-            inline=subject.inline and source.field == "csi" and self.forbidden is None,
+            inline=subject.inline and source.field == "csi",
             protocol=source.protocol or (source.attribute if shares else ""),
             server=source.server,
             lacks=()

@@ -228,8 +228,8 @@ PERSISTENT_VOLUME = _table(
     status=_table({_STORAGE: "phase"}, {_OF_CONTROLLERS: "lastPhaseTransitionTime message reason"}),
 )  # fmt: skip
 STORAGE_CLASS = _table(
-    {_STORAGE: "provisioner parameters volumeBindingMode reclaimPolicy"},
-    {"grows volumes and starts no pod": "allowVolumeExpansion", **_TYPE},
+    {_STORAGE: "provisioner parameters volumeBindingMode"},
+    {"of volumes that exist": "allowVolumeExpansion reclaimPolicy", **_TYPE},
     assumed={"mount option": "mountOptions"},
     metadata=_metadata({_STORAGE: "name annotations creationTimestamp"}),
     allowedTopologies=[_table(matchLabelExpressions=[_table({_STORAGE: "key values"})])],

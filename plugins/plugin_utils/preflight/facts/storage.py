@@ -201,7 +201,6 @@ class ObservedClass:
     default: bool = False
     parameters: Mapping[str, str] = field(default_factory=dict)
     binding_mode: str = "Immediate"
-    policy: str = "Delete"
     allowed: tuple[Term, ...] | None = None
     created: str = ""
     mount_options: bool = False
@@ -210,7 +209,7 @@ class ObservedClass:
     def from_object(cls, storage_class: Mapping[str, Any]) -> ObservedClass:
         """Read a storage.k8s.io/v1 StorageClass.
 
-        Reads metadata (name, annotations, creationTimestamp), provisioner, parameters, volumeBindingMode, reclaimPolicy, allowedTopologies
+        Reads metadata (name, annotations, creationTimestamp), provisioner, parameters, volumeBindingMode, allowedTopologies
         (matchLabelExpressions (key, values)), whether there are mountOptions.
         """
         metadata = storage_class["metadata"]
@@ -221,7 +220,6 @@ class ObservedClass:
             default=any(annotations.get(key) == "true" for key in DEFAULT_CLASS),
             parameters=dict(storage_class.get("parameters") or {}),
             binding_mode=str(storage_class.get("volumeBindingMode") or "Immediate"),
-            policy=str(storage_class.get("reclaimPolicy") or "Delete"),
             allowed=tuple(
                 tuple(
                     Requirement(str(one.get("key", "")), "In", tuple(one.get("values") or ()))

@@ -9,7 +9,6 @@ Also upstream's binder.go, which binds or provisions the volumes of claims that 
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import groupby
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import (
     REGIONS,
@@ -19,7 +18,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation im
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Requirement, Term
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedClass, ObservedVolume
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, union
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import (
     Claims,
     Request,
@@ -68,41 +67,18 @@ class VolumeBinding:
             split.blocked(outside, "CSI-W20", message, remedy)
             return "the scheduler has chosen the node"
         if not request.open or self._claims.waits(request):
-            self._filter_free_volumes(request, pod, split)
+            self._check_free_volumes(request, split)
             return "its volume is selected or provisioned where the pod goes"
         self._check_immediate_provisioning(request, split)
         return "its volume is reachable wherever it is provisioned"
 
-    def _filter_free_volumes(self, request: Request, pod: PodToStart, split: Split) -> None:
-        """Free volumes that the scheduler chooses on a node and does not bind there.
-
-        It chooses the smallest by node affinity as written, and translates it before it binds the volume (binder.go,
-        checkBindings). Another open claim of the pod can take the smallest one.
-        """
-        has_several = sum(other_request.open for other_request in self._claims.of(pod)) > 1
-        remaining = self._index.all
-        for dummy, alike in groupby(
-            self._claims.candidates(request) if request.open else (), key=lambda volume: volume.size
-        ):
-            volumes = list(alike)
-            reached = [reachable(self._index, volume) & remaining for volume in volumes]
-            bound = [nodes & self._find_bindable_nodes(volume) for nodes, volume in zip(reached, volumes, strict=True)]
-            for volume, nodes, good in zip(volumes, reached, bound, strict=True):
-                message = f"{request.volume_key}: volume {volume.name} fits, but its node affinity or labels, translated for CSI, do not match the node"
-                remedy = "recreate the claim with another spec.volumeName, or correct the zone of the volume"
-                lost = 0 if has_several else nodes & ~good & ~union(bound)
-                split.blocked(lost, "CSI-W20", message, remedy)
-                split.unknown(nodes & ~good & ~lost, "CSI-W21", message, remedy)
-            remaining &= ~union(reached)
-
-    def _find_bindable_nodes(self, volume: ObservedVolume) -> int:
-        """The nodes on which the scheduler binds a volume."""
-        nodes = self._match_affinity(volume)
-        return (
-            nodes
-            if _is_translatable(volume)
-            else nodes & ~self._find_migrated_nodes(_TRANSLATED[volume.source.field][0])
-        )
+    def _check_free_volumes(self, request: Request, split: Split) -> None:
+        """Free in-tree volumes: the scheduler chooses one by its node affinity as written, and translates that before it binds the volume
+        (binder.go, checkBindings)."""
+        for volume in self._claims.candidates(request) if request.open else ():
+            moved = self._find_migrated_nodes(_TRANSLATED.get(volume.source.field, ("", ""))[0])
+            message = f"{request.volume_key}: volume {volume.name} fits, and whether it does when it is translated for CSI is unknown"
+            split.unknown(moved & reachable(self._index, volume), "CSI-W21", message, "set spec.volumeName in the claim")
 
     def _filter_by_affinity(self, request: Request, volume: ObservedVolume, split: Split) -> None:
         outside = self._index.all & ~self._match_affinity(volume)

@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import Source
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import root_of
@@ -18,12 +17,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split i
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
 
 ALONE = "ReadWriteOncePod"
-# Volumes that a pod names itself and that two pods on a node do not share, or only so (volumerestrictions, isVolumeConflict).
+# Volumes that a pod names itself and that two pods on a node may not share (volumerestrictions, isVolumeConflict).
 _ALONE = ("awsElasticBlockStore", "gcePersistentDisk", "rbd", "iscsi")
-_SHARED_BY: Mapping[str, Callable[[Source, Source], bool]] = {
-    "awsElasticBlockStore": lambda source, other_source: False,
-    "gcePersistentDisk": lambda source, other_source: source.read_only and other_source.read_only,
-}
 
 
 class VolumeRestrictions:
@@ -34,26 +29,14 @@ class VolumeRestrictions:
 
     def filter_pod(self, pod: PodToStart, split: Split) -> None:
         """Note nodes with a pod that has a disk which this pod names itself."""
-        own_sources = [inline.source for inline in pod.inline if inline.source.field in _ALONE]
-        if not own_sources:
-            return
-        for other_pod in self._index.snapshot.pods:
+        sources = (inline.source for inline in pod.inline)
+        own_disks = {(source.field, source.handle) for source in sources if source.field in _ALONE}
+        for other_pod in self._index.snapshot.pods if own_disks else ():
             nodes = self._index.bit.get(other_pod.node, 0) & split.nodes
-            if not nodes or other_pod.finished:
-                continue
-            for inline in other_pod.volumes.inline:
-                alike = [
-                    own_source
-                    for own_source in own_sources
-                    if (own_source.field, own_source.handle) == (inline.source.field, inline.source.handle)
-                ]
-                if alike and inline.source.field in _SHARED_BY:
-                    if not all(_SHARED_BY[inline.source.field](own_source, inline.source) for own_source in alike):
-                        message = f"pod {other_pod.key} on {other_pod.node} has the same disk {inline.source.handle}"
-                        split.blocked(nodes, "CSI-W20", message, "use the disk in one pod only")
-                elif alike:
-                    message = f"pod {other_pod.key} on {other_pod.node} has a volume of kind {inline.source.field} that may be the same"
-                    split.unknown(nodes, "CSI-W21", message, "use claims for these volumes")
+            disks = {(inline.source.field, inline.source.handle) for inline in other_pod.volumes.inline}
+            if nodes and not other_pod.finished and not own_disks.isdisjoint(disks):
+                message = f"pod {other_pod.key} on {other_pod.node} has a volume that may be the same disk"
+                split.unknown(nodes, "CSI-W21", message, "use claims for these volumes")
 
     @cached_property
     def _pods_by_claim(self) -> Mapping[str, list[ObservedPod]]:

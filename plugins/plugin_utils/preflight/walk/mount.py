@@ -111,7 +111,7 @@ class Mounts:
         """Whether the pod gets each volume there."""
         found: list[StepAnswer] = []
         for volume, key in self._keys(pod):
-            refusal = self._evaluated.forbidden.get(key) or self._as_device(pod, volume, key)
+            refusal = self._as_device(pod, volume, key)
             if refusal is None:
                 found += self._of(pod, "publish", volume, key, nodes)
             else:

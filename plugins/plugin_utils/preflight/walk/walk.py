@@ -153,14 +153,8 @@ class Walks:
         )
         evaluated = [(starts(one, everywhere), one) for one in self._all]
         self._stopped = sorted((pair for pair in evaluated if pair[0] != "yes"), key=lambda pair: pair[0] != "no")
-        self._apart: list[Finding] = []
-        deciding: list[Finding] = []
-        for answer, one in self._stopped:
-            if answer == "no" and (apart := self._places(one)):
-                self._apart.append(_apart(one, apart))
-            else:
-                deciding += (finding for stop in one.stopped() if self._decides(one, stop) for finding in stop.findings)
-        self.findings = (*self._apart, *dict.fromkeys(deciding))
+        stops = [stop for _answer, one in self._stopped for stop in one.stopped() if self._decides(one, stop)]
+        self.findings = tuple(dict.fromkeys(finding for stop in stops for finding in stop.findings))
 
     def _decides(self, one: Walked, stop: StepAnswer) -> bool:
         """Whether an answer is why a pod does not start. Of a DaemonSet each node that is refused lacks its pod."""
@@ -177,8 +171,6 @@ class Walks:
         if not self._stopped:
             return None
         answer, one = self._stopped[0]
-        if self._apart and answer == "no":
-            return answer, self._apart[0].message
         stops = [stop for stop in one.stopped() if self._decides(one, stop)] or list(one.stopped())
         first = next((stop for stop in stops if answer == "unknown" or stop.answer == "no"), stops[0])
         names = listed(self._index.names(first.nodes), 3)
@@ -202,26 +194,3 @@ class Walks:
         return (
             f"every volume works on {listed(self._index.names(self._all[0].ok), 3)}" if self._all else "it has no pod"
         )
-
-    def _places(self, one: Walked) -> list[str]:
-        """Where each volume could be alone; empty when one of them could be nowhere."""
-        lost: dict[str, int] = dict.fromkeys(one.pod.volumes, 0)
-        whole = 0
-        for stop in one.stopped():
-            if stop.answer == "no":
-                if stop.volume:
-                    lost[stop.volume] |= stop.nodes
-                else:
-                    whole |= stop.nodes
-        free = {volume: self._index.windows & ~whole & ~nodes for volume, nodes in lost.items()}
-        if len(free) < 2 or not all(free.values()):
-            return []
-        return [f"{volume} only on {listed(self._index.names(nodes), 3)}" for volume, nodes in free.items()]
-
-
-def _apart(one: Walked, places: Iterable[str]) -> Finding:
-    """That volumes which work, each by itself, do so on no node together. places: where each of them does."""
-    what = f"no Windows node can mount all volumes of {one.pod.name}: {'; '.join(places)}"
-    evidence = tuple(f"{stop.step} {stop.volume or one.pod.name}: {stop.because}" for stop in one.stopped())
-    remedy = "add a node that can mount all of them, or copy the data of one volume to the zone of the others"
-    return found("CSI-W10", one.pod.workload, what, evidence, remedy)
