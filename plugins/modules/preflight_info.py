@@ -117,7 +117,7 @@ options:
   suppressions:
     description:
       - Accepted findings. The report lists them with their reason and does not count them.
-      - An expired one counts again. One that matches nothing is a finding of its own.
+      - An expired one counts again.
     type: list
     elements: dict
     default: []

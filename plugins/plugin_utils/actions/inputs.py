@@ -310,8 +310,7 @@ INPUTS: dict[str, Input] = {
         suppressions=replace(_RAW, type="list").of(
             "Accepted findings: a list of C(id), C(object) (as the report names it, with wildcards), C(reason) and "
             "C(expires) (the last day), such as C([{id: CSI-V11, object: PersistentVolume pv-old-*, reason: moved in "
-            'March, expires: "2027-03-31"}]). An expired entry is a finding (CSI-R01), and the finding that it '
-            "accepted counts again."
+            'March, expires: "2027-03-31"}]). After that day the finding counts again.'
         ),
     ),
     **_of(

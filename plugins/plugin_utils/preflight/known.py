@@ -109,8 +109,6 @@ _ELSEWHERE = {
 AFTER_REBOOT = ("CSI-N06", "CSI-N07", "CSI-N18")
 # Findings of a group with a reason of their own.
 _BY_ID = {
-    "CSI-R01": "an acceptance expires so that it is reviewed",
-    "CSI-R02": "an entry without a match is outdated, or its object is misspelled",
     "CSI-G14": "it runs an older template, not yet the desired one",
     "CSI-G30": "the two remove each other's registration, so mounts fail intermittently",
     **dict.fromkeys(AFTER_REBOOT, "after its next reboot the node serves no volumes, or through another program"),

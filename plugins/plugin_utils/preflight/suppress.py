@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from datetime import date
 from fnmatch import fnmatchcase
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
     Cause,
     Finding,
@@ -31,11 +30,6 @@ class Suppression:
     object: str
     reason: str
     expires: date
-
-    @property
-    def title(self) -> str:
-        """What findings about it call it."""
-        return f"suppression of {self.id} on {self.object}"
 
     def covers(self, finding: Finding | Cause) -> bool:
         """Whether it is about this finding."""
@@ -62,23 +56,16 @@ def _read_suppression(entry: Mapping[str, str]) -> Suppression:
 
 
 def suppress(report: Report, suppressions: Sequence[Suppression], today: date) -> Report:
-    """The report without what is accepted today, which is listed beside it; entries that do nothing become findings.
-
-    A workload is accepted when each of its causes is.
-    """
+    """The report without what is accepted today, which is listed beside it. A workload is accepted when each of its causes is."""
     live = [one for one in suppressions if one.expires >= today]
     kept: list[Finding] = []
     left_out: list[Suppressed] = list(report.suppressed)
-    used: set[Suppression] = set()
     for finding in report.findings:
         cover = next((one for one in live if one.covers(finding)), None)
         if cover is None:
             kept.append(finding)
         else:
             left_out.append(Suppressed(finding, cover.reason, cover.expires.isoformat()))
-        used.update(one for one in suppressions if one.covers(finding))
-    kept += [_expired(one, one in used) for one in suppressions if one.expires < today]
-    kept += [_unused(one) for one in live if one not in used]
     workloads = tuple(_accept(one, live) for one in report.workloads)
     return replace(report, findings=tuple(kept), suppressed=tuple(left_out), workloads=workloads)
 
@@ -89,18 +76,3 @@ def _accept(workload: WorkloadVerdict, live: Sequence[Suppression]) -> WorkloadV
     if not covers or None in covers:
         return workload
     return replace(workload, accepted="; ".join(reasons))
-
-
-def _expired(suppression: Suppression, used: bool) -> Finding:
-    message = f"it expired on {suppression.expires.isoformat()}; "
-    message += "its finding counts again" if used else "it would suppress nothing"
-    remedy = "do what the finding says, or review it and set a later day" if used else "remove the entry"
-    return found("CSI-R01", suppression.title, message, (f"reason given: {suppression.reason}",), remedy, "warning")
-
-
-def _unused(suppression: Suppression) -> Finding:
-    evidence = (f"reason given: {suppression.reason}", f"it would expire on {suppression.expires.isoformat()}")
-    remedy = "remove the entry, or copy the object from a report"
-    return found(
-        "CSI-R02", suppression.title, "no finding has this id and an object that fits", evidence, remedy, "note"
-    )

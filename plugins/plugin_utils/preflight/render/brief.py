@@ -61,6 +61,5 @@ def _list_notes(report: Report) -> Iterator[str]:
         yield f"not checked, because it could not be read: {listed([entry['resource'] for entry in report.unread], 20)}"
         if rules:
             yield f"rules to grant for that: {', '.join(rules) if len(rules) <= NAMED else _ROLE}"
-    yield from (f"{entry.id} {entry.object}: {entry.message}" for entry in report.findings if entry.id == "CSI-R01")
     if report.suppressed:
         yield f"{number(len(report.suppressed), 'finding')} suppressed by kubewin_suppressions"

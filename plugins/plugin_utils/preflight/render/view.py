@@ -47,7 +47,7 @@ MARKS: tuple[Answer, ...] = ("no", "unknown", "yes")
 NAMED = 3
 
 # Of the objects that findings are relations, causes before what suffers from them. Ids are CSI-<letter>..
-_CAUSES = "RCTDNGVW"
+_CAUSES = "CTDNGVW"
 # Attachments that failed are on nodes, but they are what volumes suffer, often because the driver does not work there.
 _SUFFERED = frozenset({"CSI-N34", "CSI-N35"})
 

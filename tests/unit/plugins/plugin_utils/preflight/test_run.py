@@ -197,7 +197,7 @@ def test_the_brief_report_has_counts_blocked_workloads_and_what_was_not_read() -
     assert any(line.startswith("not checked, because it could not be read: pods") for line in render_brief(then))
 
 
-def test_an_acceptance_that_ended_yesterday_stops_the_run_and_is_reported() -> None:
+def test_an_acceptance_that_ended_yesterday_stops_the_run() -> None:
     world = healthy()
     wanted = [one for one in plugins(world) if one["metadata"]["name"] == VSPHERE.daemonset]
     wanted[0]["spec"]["template"]["spec"]["nodeSelector"]["pool"] = "gold"
@@ -206,5 +206,3 @@ def test_an_acceptance_that_ended_yesterday_stops_the_run_and_is_reported() -> N
     for today, verdict in ((date(2026, 11, 20), "ready"), (date(2026, 11, 21), "blocked")):
         then = suppress(evaluate(simulate(snapshot, run)), accepted, today)
         assert of_run(evaluate(snapshot), then, run, snapshot.controllers).verdict == verdict
-        ended = [line for line in render_brief(then) if line.startswith("CSI-R01 suppression of CSI-G03 on Node win-*")]
-        assert bool(ended) == (verdict == "blocked")
