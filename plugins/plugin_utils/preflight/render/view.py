@@ -13,7 +13,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import (
@@ -37,10 +36,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
     WorkloadVerdict,
 )
 
-Worst = Literal["blocker", "warning", "note", ""]
 _PART_OF_A_SECOND = re.compile(r"\.\d+")
-_WORST: tuple[Worst, ...] = (*SEVERITIES, "")
-
 MARKS: tuple[Answer, ...] = ("no", "unknown", "yes")
 
 # Remedies of a step that are shown, and objects of a remedy.
@@ -66,14 +62,13 @@ class Line:
     """A line of a table.
 
     cells: texts by column, first the name of what it is about. mark: how that is; the second cell says so in words, the third why.
-    Without a mark the line is about no object. severity: the worst of its findings, empty without any.
+    Without a mark the line is about no object.
     """
 
     cells: tuple[str, ...]
     mark: Answer | None = None
     evidence: tuple[str, ...] = ()
     findings: tuple[str, ...] = ()
-    severity: Worst = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,22 +150,21 @@ MOST = 1000
 
 def create_view(report: Report, most: int = MOST) -> View:
     """The view of a report. most: lines of a table."""
-    relations = _Relations(report)
-    groups = _group_findings(report, relations, most)
+    groups = _group_findings(report, most)
     workloads = _create_table(
         ("workloads", "Workloads"),
         ("Workload", "After a restart", "Because", "Runs on", "Volumes"),
-        [_create_workload_line(workload, relations) for workload in report.workloads],
+        [_create_workload_line(workload) for workload in report.workloads],
     )
     nodes = _create_table(
         ("nodes", "Windows nodes"),
         ("Node", "Its volumes", "Because", "Drivers"),
-        [_create_node_line(node, relations) for node in report.nodes],
+        [_create_node_line(node) for node in report.nodes],
     )
     volumes = _create_table(
         ("volumes", "Volumes"),
         ("Volume", "On its nodes", "Because", "Claim", "Driver", "Nodes"),
-        [_create_volume_line(volume, relations) for volume in report.volumes],
+        [_create_volume_line(volume) for volume in report.volumes],
     )
     unread = [(entry.get("resource", ""), entry.get("why", ""), entry.get("rule", "")) for entry in report.unread]
     suppressed = [
@@ -346,30 +340,7 @@ def _create_comparison(comparison: Comparison | None) -> Part:
     return _create_part(key, title, columns, rows, text)
 
 
-class _Relations:
-    """Findings by what they are about."""
-
-    def __init__(self, report: Report) -> None:
-        self.severity: dict[str, Worst] = {}
-        for finding in report.findings:
-            self.severity[finding.id] = _find_worst([self.severity.get(finding.id, ""), finding.severity])
-        self.stopped_workloads = Counter(
-            finding for verdict in report.workloads if verdict.starts_again != "yes" for finding in verdict.findings
-        )
-        self.stopped_nodes = Counter(
-            finding for verdict in report.nodes if verdict.ok != "yes" for finding in verdict.findings
-        )
-
-    def find_worst(self, findings: Iterable[str]) -> Worst:
-        """The worst severity that findings of these ids have."""
-        return _find_worst(self.severity.get(id_, "") for id_ in findings)
-
-
-def _find_worst(severities: Iterable[Worst]) -> Worst:
-    return min(severities, key=_WORST.index, default="")
-
-
-def _create_workload_line(workload: WorkloadVerdict, relations: _Relations) -> Line:
+def _create_workload_line(workload: WorkloadVerdict) -> Line:
     return Line(
         cells=(
             workload.workload,
@@ -384,21 +355,19 @@ def _create_workload_line(workload: WorkloadVerdict, relations: _Relations) -> L
             *(f"volume {name}" for name in workload.volumes),
         ),
         findings=workload.findings,
-        severity=relations.find_worst(workload.findings),
     )
 
 
-def _create_node_line(node: NodeVerdict, relations: _Relations) -> Line:
+def _create_node_line(node: NodeVerdict) -> Line:
     return Line(
         cells=(node.node, _NODE[node.ok], node.because, listed(node.drivers) or "none needed"),
         mark=node.ok,
         evidence=node.evidence,
         findings=node.findings,
-        severity=relations.find_worst(node.findings),
     )
 
 
-def _create_volume_line(volume: VolumeVerdict, relations: _Relations) -> Line:
+def _create_volume_line(volume: VolumeVerdict) -> Line:
     return Line(
         cells=(
             volume.volume or f"claim {volume.claim}",
@@ -411,15 +380,14 @@ def _create_volume_line(volume: VolumeVerdict, relations: _Relations) -> Line:
         mark=volume.ok,
         evidence=volume.evidence,
         findings=volume.findings,
-        severity=relations.find_worst(volume.findings),
     )
 
 
 def _create_table(names: tuple[str, str], columns: tuple[str, ...], lines: list[Line]) -> Part:
     """The lines worst first, and a sentence with the number of objects in each state. names: key and title."""
 
-    def rank(line: Line) -> tuple[int, int, str]:
-        return MARKS.index(line.mark or "yes"), _WORST.index(line.severity), line.cells[0]
+    def rank(line: Line) -> tuple[int, str]:
+        return MARKS.index(line.mark or "yes"), line.cells[0]
 
     lines.sort(key=rank)
     # A volume has a line for each group of nodes, and counts once, as the worst of them.
@@ -430,22 +398,19 @@ def _create_table(names: tuple[str, str], columns: tuple[str, ...], lines: list[
     return Part(*names, columns, tuple(lines), text, counts={mark: counts[mark] for mark in MARKS})
 
 
-def _group_findings(report: Report, relations: _Relations, most: int) -> tuple[FindingGroup, ...]:
+def _group_findings(report: Report, most: int) -> tuple[FindingGroup, ...]:
     """Findings by id, in the order in which they are to be dealt with."""
     by_id = group_values((finding.id, finding) for finding in report.findings)
+    stopped = {
+        "workload": Counter(id_ for one in report.workloads if one.starts_again != "yes" for id_ in one.findings),
+        "node": Counter(id_ for one in report.nodes if one.ok != "yes" for id_ in one.findings),
+    }
     share = max(20, most // max(1, len(by_id)))
     groups = []
     for name, findings in by_id.items():
-        findings.sort(key=lambda finding: (_WORST.index(finding.severity), finding.object))
+        findings.sort(key=lambda finding: (SEVERITIES.index(finding.severity), finding.object))
         remedies = group_values((finding.remedy, finding) for finding in findings)
-        concerns = [
-            number(count, kind)
-            for kind, count in (
-                ("workload", relations.stopped_workloads[name]),
-                ("node", relations.stopped_nodes[name]),
-            )
-            if count
-        ]
+        concerns = [number(counts[name], kind) for kind, counts in stopped.items() if counts[name]]
         groups.append(
             FindingGroup(
                 id=name,
@@ -461,8 +426,8 @@ def _group_findings(report: Report, relations: _Relations, most: int) -> tuple[F
         )
 
     def order(group: FindingGroup) -> tuple[int, bool, int, int, str]:
-        stopped = relations.stopped_workloads[group.id] + relations.stopped_nodes[group.id]
+        count = sum(counts[group.id] for counts in stopped.values())
         letter = "V" if group.id in _SUFFERED else group.id[4]
-        return _WORST.index(group.severity), group.doubt, _CAUSES.find(letter), -stopped, group.id
+        return SEVERITIES.index(group.severity), group.doubt, _CAUSES.find(letter), -count, group.id
 
     return tuple(sorted(groups, key=order))
