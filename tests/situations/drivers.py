@@ -130,14 +130,6 @@ def a_label_that_disagrees_with_the_kubelet(world: World) -> None:
     world.get("Node", "linux-2")["metadata"]["labels"]["kubernetes.io/os"] = "windows"
 
 
-@situation("2.5 wmic", "CSI-G11", "CSI-G20", "CSI-N38")
-def windows_without_wmic_and_a_plugin_that_calls_it(world: World) -> None:
-    world.get("Node", "win-1")["metadata"]["labels"]["node.kubernetes.io/windows-build"] = "10.0.26100"
-    world.host("win-1")["release"] = "1.2.1"
-    unregister(world, VSPHERE, "win-1")
-    crash(world, "vsphere", "win-1", 'exec: "wmic": executable file not found in %PATH%')
-
-
 @situation("2.5 sockets", "CSI-N12")
 def the_host_itself_has_no_unix_sockets(world: World) -> None:
     world.host("win-1")["findings"] = [
@@ -149,13 +141,6 @@ def the_host_itself_has_no_unix_sockets(world: World) -> None:
             "remedy": "Add it.",
         }
     ]
-
-
-@situation("3.2 #13", "CSI-G11", "CSI-G20", "CSI-N37")
-def no_image_for_the_build_of_a_node(world: World) -> None:
-    world.get("Node", "win-1")["metadata"]["labels"]["node.kubernetes.io/windows-build"] = "10.0.14393"
-    unregister(world, VSPHERE, "win-1")
-    crash(world, "vsphere", "win-1", "no match for platform in manifest")
 
 
 @situation("7")

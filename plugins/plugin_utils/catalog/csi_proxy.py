@@ -17,9 +17,6 @@ FLOOR = "1.1.3"
 
 RECOMMENDED = "1.3.0"
 
-WMIC_OPTIONAL_FROM = 26100
-"""First Windows build where wmic.exe is an optional feature."""
-
 PIPE_PREFIX = "csi-proxy-"
 
 SERVICE_NAMES = ("csi-proxy", "csiproxy")

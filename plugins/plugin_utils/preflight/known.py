@@ -41,8 +41,6 @@ KNOWN: dict[str, Known] = {
     "CSI-N34": Known("blocker", "the volume is not attached or not detached, so its pod does not start"),
     "CSI-N35": Known("warning", "Kubernetes force-detaches a volume after six minutes; until then no other node can attach it"),
     "CSI-N36": Known("blocker", "a volume that is attached in-tree is never detached once the kubelet uses CSI"),
-    "CSI-N37": Known("blocker", "containers with process isolation need an image of the node's Windows build"),
-    "CSI-N38": Known("blocker", "wmic.exe is optional in newer Windows, and without it the driver finds no node ID"),
     "CSI-N44": Known("blocker", "volumes of this driver cannot be mounted on the node"),
     "CSI-N45": Known("blocker", "a plugin that neither uses csi-proxy nor is a HostProcess container cannot reach the disks of the host"),
     "CSI-N46": Known("note", "Kubernetes reports the driver as working; requirements that only its documentation states are not checked"),

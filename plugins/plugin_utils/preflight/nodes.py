@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy, wmco
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse, parse_image_tag
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse_image_tag
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import (
     detect_platform_of_nodes,
     enabling_command,
@@ -30,7 +30,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import (
     ObservedPod,
     ObservedTemplate,
-    PluginTemplate,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index, union
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import AFTER_REBOOT, DOUBTS, found
@@ -266,9 +265,8 @@ class _DriverOnNode:
                 finding = replace(finding, message=message, doubt=True)
             yield finding
         yield from self._check_restarts(main, plugins, evidence)
-        down = any(lack.id in ("CSI-G10", "CSI-G11", "CSI-G20") for lack in lacks)
         host_process = main.plugin.host_process or any(pod.host_process for pod in pods)
-        yield from self._check_mode(main, main.plugin, host_process, down, evidence)
+        yield from self._check_mode(main, host_process, evidence)
 
     def _check_restarts(
         self, main: ObservedTemplate, plugins: list[PodFacts], evidence: tuple[str, ...]
@@ -282,11 +280,6 @@ class _DriverOnNode:
                 )
                 remedy = f"kubectl -n {main.namespace} logs {pod.name} --all-containers --previous"
                 yield found("CSI-G13", self._about, message, evidence, remedy, "warning")
-
-    def _read_csi_proxy_release(self) -> str:
-        """The release of csi-proxy on the node, as the host or the operator states it; empty if it is not known."""
-        read = self._host.facts.release if self._host is not None else ""
-        return read or wmco.read_csi_proxy_release(self._node.annotations)
 
     def _convert_condition(self, lack: UnmetCondition, evidence: tuple[str, ...]) -> Finding:
         about = {"CSI-G04": f"Driver {self._driver}", "CSI-G05": f"Node {self._node.name}"}.get(lack.id, self._about)
@@ -306,11 +299,9 @@ class _DriverOnNode:
             state = "serving" if host.facts.serving else host.facts.state or "not serving"
             yield f"host {name}: csi-proxy {host.facts.release or 'of unknown release'} {state}"
 
-    def _check_mode(
-        self, main: ObservedTemplate, plugin: PluginTemplate, host_process: bool, down: bool, evidence: tuple[str, ...]
-    ) -> Iterator[Finding]:
-        """Findings of the plugin's mode itself: mixed modes, an image for another Windows, wmic."""
-        known, node, about = self._known, self._node, self._about
+    def _check_mode(self, main: ObservedTemplate, host_process: bool, evidence: tuple[str, ...]) -> Iterator[Finding]:
+        """A plugin whose release works in the other mode alone."""
+        known, about = self._known, self._about
         version = None if known is None else read_running_release(known, main)
         rule = None if known is None else known.rule("host_process" if host_process else "csi_proxy")
         if known is None or version is None or rule is None:
@@ -321,20 +312,6 @@ class _DriverOnNode:
             remedy = "deploy it as a HostProcess container" + (f", or release {near[0]} in this mode" if near else "")
             message = f"its plugin runs release {version} as a container that is isolated from the host: {rule.why}"
             yield found("CSI-N45", about, message, evidence, remedy)
-            return
-        if not down:
-            return
-        builds = known.list_builds(version, rule)
-        if node.build and match_image(node.build, builds) == "no":
-            message = f"{known.title} {version} has images for Windows builds {', '.join(builds or ())}; the node runs {node.build}"
-            yield found("CSI-N37", about, message, evidence, "choose a release that has an image for this build")
-        optional = node.build.isdigit() and int(node.build) >= csi_proxy.WMIC_OPTIONAL_FROM
-        if optional and _needs_wmic(known, rule, version, self._read_csi_proxy_release()):
-            message = (
-                f"{known.title} {version} reads the node ID with wmic.exe, which Windows build {node.build} may lack"
-            )
-            remedy = "use csi-proxy 1.3.0 with the mode csi_proxy, or a later release of the driver, or add the capability WMIC"
-            yield found("CSI-N38", about, message, evidence, remedy)
 
 
 def _find_pipes(driver: str, provider: ObservedTemplate) -> tuple[str, ...]:
@@ -362,13 +339,6 @@ def read_running_release(driver: Driver, template: ObservedTemplate) -> Version 
     """The release that a DaemonSet runs, by its image."""
     images = dict(template.plugin.images) if template.plugin is not None else {}
     return parse_image_tag(images.get(driver.container, ""))
-
-
-def _needs_wmic(driver: Driver, rule: ModeRule, version: Version, release: str) -> bool:
-    """Whether a driver calls wmic.exe. release: of the node's csi-proxy, empty if it is not known."""
-    if rule.mode == "host_process":
-        return rule.wmic_before is not None and version.release < parse(rule.wmic_before).release
-    return driver.wmic_below is not None and csi_proxy.is_below(release, driver.wmic_below)
 
 
 # The node itself
