@@ -39,8 +39,8 @@ ACCOUNT = f"system:serviceaccount:{NAMESPACE}:reader"
 # Only a cluster of OpenShift serves these; there a rule is missed in the same way.
 OPENSHIFT = ("clusterversions", "storages", "clusterserviceversions")
 # Asked only where it has to be, which a test of its own brings about.
-REVISIONS, CAPACITIES = "controllerrevisions", "csistoragecapacities"
-RULES = [rule for rule in ROLE["rules"] if rule["resources"][0] not in (*OPENSHIFT, REVISIONS, CAPACITIES)]
+REVISIONS = "controllerrevisions"
+RULES = [rule for rule in ROLE["rules"] if rule["resources"][0] not in (*OPENSHIFT, REVISIONS)]
 OLM = "operators.coreos.com"
 CONDITIONS = f"/apis/{OLM}/v2/namespaces/{OPERATOR_NAMESPACE}/operatorconditions"
 EARLIER, LATER = (f"windows-machine-config-operator.v10.{line}.0" for line in (18, 19))

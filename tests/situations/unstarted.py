@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Unread
-
 from situations.base import AZURE_DISK, AZURE_FILE, NO_OPENSHIFT, SMB, VSPHERE, openshift, situation
 from situations.cluster import SHOP, attach, claim_of, csi, install, pod_spec, volume, workload
 from situations.foreign import Plugin, deploy
@@ -364,51 +362,12 @@ def the_newer_of_two_default_classes_makes_volumes_of_windows(world: World) -> N
     _defaults(world, "for-windows")
 
 
-def _capacity(world: World, size: str, zone: str = "b", key: str = "maximumVolumeSize") -> None:
-    """A driver that reports its room, with 100Gi in all and volumes of a size in a zone, for a claim of 10Gi."""
+@situation("capacity", "CSI-V41", starts_again={"Deployment shop/x": "unknown"})
+def a_driver_that_reports_its_free_capacity(world: World) -> None:
     world.get("CSIDriver", VSPHERE.name)["spec"]["storageCapacity"] = True
     world.get("StorageClass", "vsphere-csi-windows")["volumeBindingMode"] = "WaitForFirstConsumer"
-    given = {"capacity": "100Gi", key: size}
-    topology = {"matchLabels": {"topology.kubernetes.io/zone": zone}}
-    world.add(
-        "CSIStorageCapacity", "room", SHOP, nodeTopology=topology, storageClassName="vsphere-csi-windows", **given
-    )
     claim_of(world, "x", SHOP, "vsphere-csi-windows")
     workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
-
-
-@situation("capacity", "CSI-V26", starts_again={"Deployment shop/x": "no"})
-def a_driver_without_room_for_so_large_a_volume(world: World) -> None:
-    _capacity(world, "9Gi")
-
-
-@situation("capacity", starts_again={"Deployment shop/x": "yes"})
-def a_driver_with_room_for_a_volume_in_one_zone(world: World) -> None:
-    _capacity(world, "10Gi")
-
-
-@situation("capacity", "CSI-V26", starts_again={"Deployment shop/x": "no"})
-def a_driver_with_room_where_no_node_is(world: World) -> None:
-    _capacity(world, "10Gi", "c")
-
-
-@situation("capacity", "CSI-V26", starts_again={"Deployment shop/x": "no"})
-def a_driver_that_has_less_than_a_volume_left(world: World) -> None:
-    _capacity(world, "9Gi", key="capacity")
-
-
-@situation("capacity", "CSI-C01", "CSI-V41", starts_again={"Deployment shop/x": "unknown"})
-def a_driver_whose_room_could_not_be_read(world: World) -> None:
-    _capacity(world, "10Gi")
-    world.remove("CSIStorageCapacity", "room", SHOP)
-    why = "this account may not list csistoragecapacities"
-    world.unread.append(
-        Unread(
-            "csistoragecapacities",
-            why,
-            "{apiGroups: [storage.k8s.io], resources: [csistoragecapacities], verbs: [list]}",
-        )
-    )
 
 
 # Kinds of volumes without a source that Windows mounts them

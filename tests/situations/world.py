@@ -35,7 +35,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.schedu
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot, Unread
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import (
     ObservedAttachment,
-    ObservedCapacity,
     ObservedClaim,
     ObservedClass,
     ObservedVolume,
@@ -62,9 +61,7 @@ TEMPLATES = (
 API_VERSIONS = {
     **dict.fromkeys(("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ControllerRevision"), "apps/v1"),
     **dict.fromkeys(("Job", "CronJob"), "batch/v1"),
-    **dict.fromkeys(
-        ("CSINode", "CSIDriver", "CSIStorageCapacity", "StorageClass", "VolumeAttachment"), "storage.k8s.io/v1"
-    ),
+    **dict.fromkeys(("CSINode", "CSIDriver", "StorageClass", "VolumeAttachment"), "storage.k8s.io/v1"),
     "PodDisruptionBudget": "policy/v1",
     "PriorityClass": "scheduling.k8s.io/v1",
     "RuntimeClass": "node.k8s.io/v1",
@@ -148,7 +145,6 @@ class World:
             volumes=tuple(ObservedVolume.from_object(one) for one in self.of("PersistentVolume")),
             claims=tuple(ObservedClaim.from_object(one) for one in self.of("PersistentVolumeClaim")),
             attachments=tuple(ObservedAttachment.from_object(one) for one in self.of("VolumeAttachment")),
-            capacities=tuple(ObservedCapacity.from_object(one) for one in self.of("CSIStorageCapacity")),
             classes=tuple(ObservedClass.from_object(one) for one in self.of("StorageClass")),
             pods=tuple(pods),
             shapes=table.close(windows, [one.shape for one in templates]),

@@ -41,7 +41,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.schedu
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot, Unread
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import (
     ObservedAttachment,
-    ObservedCapacity,
     ObservedClaim,
     ObservedClass,
     ObservedVolume,
@@ -149,7 +148,6 @@ class _Pass:
         del scope
         namespaces = self._list(kinds.NAMESPACE, wire.NamespaceList, _each(ObservedNamespace.from_object))
         cluster = self._cluster(kubernetes, namespaces)
-        drivers = self._list(kinds.CSI_DRIVER, wire.CsiDriverList, _each(ObservedDriver.from_object))
         names = None if self._lacks(kinds.NAMESPACE) else frozenset(one.name for one in namespaces)
         return Snapshot(
             taken_at=taken_at,
@@ -170,10 +168,7 @@ class _Pass:
             claims=claims,
             attachments=attachments,
             classes=self._list(kinds.STORAGE_CLASS, wire.StorageClassList, _each(ObservedClass.from_object)),
-            drivers=drivers,
-            capacities=self._list(kinds.CSI_STORAGE_CAPACITY, wire.CapacityList, _each(ObservedCapacity.from_object))
-            if any(one.spec.get("storageCapacity") for one in drivers)
-            else (),
+            drivers=self._list(kinds.CSI_DRIVER, wire.CsiDriverList, _each(ObservedDriver.from_object)),
             runtime_classes=self._list(
                 kinds.RUNTIME_CLASS, wire.RuntimeClassList, _each(ObservedRuntimeClass.from_object)
             ),

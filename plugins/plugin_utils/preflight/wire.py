@@ -174,12 +174,6 @@ AttachmentList = _listed(
 # A few objects of each cluster; they are read whole where that is as short
 
 StorageClassList = _listed(_project(fields.STORAGE_CLASS))
-CapacityList = _listed(
-    _object(
-        "storageClassName capacity maximumVolumeSize",
-        nodeTopology=_object("matchLabels", matchExpressions=_REQUIREMENTS),
-    )
-)
 CsiDriverList = _listed(_project(fields.CSI_DRIVER))
 NamespaceList = _listed(
     _object(metadata=_object("name labels", annotations=_object("openshift.io/node-selector")), status=_object("phase"))

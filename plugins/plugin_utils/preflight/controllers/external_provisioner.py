@@ -30,9 +30,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split, unclaimed
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart, StepAnswer
 
-# Since this release the API has them as storage.k8s.io/v1, and no other form is read.
-_CAPACITIES_SINCE = (1, 24)
-
 
 class ExternalProvisioner:
     """The step for one snapshot."""
@@ -81,34 +78,17 @@ class ExternalProvisioner:
             split.blocked(outside, "CSI-V26", message, remedy, f"allowedTopologies: {keys}")
 
     def _check_room(self, request: Request, storage_class: ObservedClass, split: Split, nodes: int) -> None:
-        """Where the driver reports room for the volume, which the scheduler asks before it lets one be made
-        (binder.go, hasEnoughCapacity)."""
-        index, size = self._index, request.claim.size
-        if not size or not self._claims.waits(request):
+        """A driver whose free capacity the scheduler asks for before it lets a volume be made (binder.go, hasEnoughCapacity)."""
+        name = storage_class.provisioner
+        if not request.claim.size or not self._claims.waits(request):
             return
-        if "csidrivers" in index.unread:
+        if "csidrivers" in self._index.unread:
             message = "CSIDrivers could not be read, so whether the scheduler asks for room for its volume is unknown"
             split.unknown(nodes, "CSI-V41", message, "let this account list csidrivers")
-            return
-        if storage_class.provisioner not in self._reporting:
-            return
-        evidence = (f"CSIDriver {storage_class.provisioner} spec.storageCapacity: true", f"request: {size} bytes")
-        old = index.kubernetes is not None and index.kubernetes.minor < _CAPACITIES_SINCE
-        if old or "csistoragecapacities" in index.unread:
-            message = "CSIStorageCapacities could not be read, so whether there is room for its volume is unknown"
-            remedy = (
-                "let this account list csistoragecapacities" if not old else "check kubectl get csistoragecapacities -A"
-            )
-            split.unknown(nodes, "CSI-V41", message, remedy, *evidence)
-            return
-        room = 0
-        for observed in index.snapshot.capacities:
-            if observed.storage_class == storage_class.name and observed.size is not None and observed.size >= size:
-                term = observed.nodes
-                room |= 0 if term is None else index.matching((term,), exact=True) if term else index.all
-        message = f"{storage_class.provisioner} reports no room for it in StorageClass {storage_class.name} that the node reaches"
-        remedy = "free or add storage; reported capacity: kubectl get csistoragecapacities -A"
-        split.blocked(nodes & ~room, "CSI-V26", message, remedy, *evidence)
+        elif name in self._reporting:
+            message = f"{name} reports its free capacity (CSIDriver spec.storageCapacity), which this report does not read"
+            remedy = "check that there is room: kubectl get csistoragecapacities -A"
+            split.unknown(nodes, "CSI-V41", message, remedy, f"request: {request.claim.size} bytes")
 
     def _find_controller_faults(self, storage_class: ObservedClass) -> tuple[Finding, ...]:
         """Findings that keep a driver from provisioning volumes, and those that leave it unknown."""

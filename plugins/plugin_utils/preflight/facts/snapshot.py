@@ -29,7 +29,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.resour
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import ObservedBudget, PodShape
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import (
     ObservedAttachment,
-    ObservedCapacity,
     ObservedClaim,
     ObservedClass,
     ObservedVolume,
@@ -52,7 +51,7 @@ class Unread:
 class Snapshot:
     """A cluster as it was observed. taken_at: by the cluster's clock. unread: what could not be read, and so is unknown.
 
-    hosts_at: by the controller's clock, which dated what hosts saw. capacities: where a CSIDriver says that it reports them.
+    hosts_at: by the controller's clock, which dated what hosts saw.
     service_accounts: of those that templates name, the ones that exist, "namespace/name".
     shapes: of all pods that have not finished; pods_on: by node, their numbers there, below "" those of pods that wait for a node.
     """
@@ -67,7 +66,6 @@ class Snapshot:
     claims: tuple[ObservedClaim, ...] = ()
     attachments: tuple[ObservedAttachment, ...] = ()
     classes: tuple[ObservedClass, ...] = ()
-    capacities: tuple[ObservedCapacity, ...] = ()
     pods: tuple[ObservedPod, ...] = ()
     shapes: tuple[PodShape, ...] = ()
     pods_on: Mapping[str, tuple[int, ...]] = field(default_factory=dict)

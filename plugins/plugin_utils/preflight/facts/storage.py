@@ -231,30 +231,3 @@ class ObservedClass:
             created=str(metadata.get("creationTimestamp") or ""),
             mount_options=bool(storage_class.get("mountOptions")),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class ObservedCapacity:
-    """A CSIStorageCapacity. size: the largest volume that can be made, in bytes, None if it is not reported.
-
-    nodes: the labels of the nodes from which it can be reached, empty for all, None for none.
-    """
-
-    storage_class: str
-    size: int | None = None
-    nodes: Term | None = None
-
-    @classmethod
-    def from_object(cls, capacity: Mapping[str, Any]) -> ObservedCapacity:
-        """Read a storage.k8s.io/v1 CSIStorageCapacity: nodeTopology (matchLabels, matchExpressions), storageClassName, capacity, maximumVolumeSize."""
-        selector = capacity.get("nodeTopology")
-        size = capacity.get("maximumVolumeSize") or capacity.get("capacity")
-        labels = sorted(((selector or {}).get("matchLabels") or {}).items())
-        expressions = terms_of({"nodeSelectorTerms": [{"matchExpressions": (selector or {}).get("matchExpressions")}]})
-        return cls(
-            storage_class=share_text(capacity.get("storageClassName")),
-            size=quantity(size) if size is not None else None,
-            nodes=None
-            if selector is None
-            else (*(Requirement(key, "In", (str(value),)) for key, value in labels), *(expressions or ((),))[0]),
-        )

@@ -35,7 +35,6 @@ RESOURCES = {
     "volumeattachments": ("VolumeAttachment",),
     "storageclasses": ("StorageClass",),
     "csidrivers": ("CSIDriver",),
-    "csistoragecapacities": ("CSIStorageCapacity",),
     "configmaps": ("ConfigMap",),
     "runtimeclasses": ("RuntimeClass",),
     "priorityclasses": ("PriorityClass",),
@@ -160,7 +159,7 @@ EVIDENCE = [
 @given(name=PLANTED, what=st.sets(st.sampled_from([*RESOURCES, "hosts"]), min_size=1, max_size=3))
 @example("a_control_plane_that_does_not_say_whether_it_migrates", {"csinodes"})
 @example("a_claim_that_may_take_a_share_of_nfs", {"persistentvolumes"})
-@example("a_driver_whose_room_could_not_be_read", {"csidrivers"})
+@example("a_driver_that_reports_its_free_capacity", {"csidrivers"})
 @example("an_attachment_that_failed", {"volumeattachments"})
 @settings(SLOW, max_examples=120)
 def test_less_evidence_never_turns_unknown_into_ready(name: str, what: set[str]) -> None:
