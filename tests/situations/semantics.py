@@ -23,7 +23,7 @@ from situations.world import World
 
 HOST = "kubernetes.io/hostname"
 # What kubelets that migrate nothing have besides.
-_IN_TREE = ("CSI-N39", "CSI-V10", "CSI-V11")
+_IN_TREE = ("CSI-V10", "CSI-V11")
 
 
 @situation("API semantics", "CSI-V26", starts_again={"StatefulSet shop/old": "no"})

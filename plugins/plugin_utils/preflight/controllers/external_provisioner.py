@@ -86,7 +86,9 @@ class ExternalProvisioner:
             message = "CSIDrivers could not be read, so whether the scheduler asks for room for its volume is unknown"
             split.unknown(nodes, "CSI-V41", message, "let this account list csidrivers")
         elif name in self._reporting:
-            message = f"{name} reports its free capacity (CSIDriver spec.storageCapacity), which this report does not read"
+            message = (
+                f"{name} reports its free capacity (CSIDriver spec.storageCapacity), which this report does not read"
+            )
             remedy = "check that there is room: kubectl get csistoragecapacities -A"
             split.unknown(nodes, "CSI-V41", message, remedy, f"request: {request.claim.size} bytes")
 

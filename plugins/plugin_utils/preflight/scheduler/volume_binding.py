@@ -78,7 +78,9 @@ class VolumeBinding:
         for volume in self._claims.candidates(request) if request.open else ():
             moved = self._find_migrated_nodes(_TRANSLATED.get(volume.source.field, ("", ""))[0])
             message = f"{request.volume_key}: volume {volume.name} fits, and whether it does when it is translated for CSI is unknown"
-            split.unknown(moved & reachable(self._index, volume), "CSI-W21", message, "set spec.volumeName in the claim")
+            split.unknown(
+                moved & reachable(self._index, volume), "CSI-W21", message, "set spec.volumeName in the claim"
+            )
 
     def _filter_by_affinity(self, request: Request, volume: ObservedVolume, split: Split) -> None:
         outside = self._index.all & ~self._match_affinity(volume)
