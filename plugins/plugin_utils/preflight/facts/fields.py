@@ -196,7 +196,7 @@ _PERSISTENT_VOLUME_SPEC = _table(
         _STORAGE: "accessModes persistentVolumeReclaimPolicy storageClassName volumeAttributesClassName volumeMode"
     },
     assumed={"mount option": "mountOptions"},
-    present={_SOURCES: f"{_BY_PRESENCE} local"},
+    present={_SOURCES: f"{_BY_PRESENCE} local hostPath"},
     capacity=_map({_STORAGE: "storage"}),
     claimRef=_table(
         {_STORAGE: "namespace name uid"}, {_OF_API: "apiVersion fieldPath kind resourceVersion"}
@@ -204,7 +204,6 @@ _PERSISTENT_VOLUME_SPEC = _table(
     nodeAffinity=_table(required=_NODE_SELECTOR),
     csi=_CSI_VOLUME,
     azureFile=_table({_SOURCES: "shareName secretName secretNamespace readOnly"}),
-    hostPath=_table({_SOURCES: "path"}, {"only Linux checks it": "type"}),
     parts=_IN_TREE,
 )  # fmt: skip
 PERSISTENT_VOLUME = _table(
@@ -277,7 +276,7 @@ _VOLUME = _table(
         volumeAttributes=_ATTRIBUTES,
     ),
     ephemeral=_table(volumeClaimTemplate=CLAIM_TEMPLATE),
-    hostPath=_table({_SOURCES: "path", _POD_SPEC: "type"}),
+    hostPath=_table({_POD_SPEC: "path type"}),
     image=_table({f"{_POD_SPEC} {_SOURCES}": "reference"}, {_OF_REFERENCE: "pullPolicy"}),
     persistentVolumeClaim=_table({_SOURCES: "claimName"}, assumed={"field": "readOnly"}),
     projected=_table(

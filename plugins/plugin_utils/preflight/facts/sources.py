@@ -18,7 +18,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.fields import ASSUMED_OF_VOLUMES
 
 OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
-PIPE = "\\\\.\\pipe\\csi-proxy-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,14 +187,12 @@ class Volumes:
     """What a pod's volumes are, as far as storage drivers have to do with them.
 
     claims: names of claims in the pod's namespace. ephemeral: the claims of generic ephemeral volumes, each by its volume's
-    name. inline: sources without a claim. pipes: csi-proxy's pipes that it mounts, bare names. devices: what its containers
-    take as raw devices, by claim, or by volume where there is none.
+    name. inline: sources without a claim. devices: what its containers take as raw devices, by claim, or by volume where there is none.
     """
 
     claims: tuple[str, ...] = ()
     ephemeral: tuple[ClaimTemplate, ...] = ()
     inline: tuple[Inline, ...] = ()
-    pipes: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
 
     @classmethod
@@ -203,13 +200,12 @@ class Volumes:
         """Read a core/v1 PodSpec.
 
         Reads of each entry of volumes: name, persistentVolumeClaim.claimName, of ephemeral.volumeClaimTemplate what
-        ClaimTemplate reads, hostPath.path, and what Source reads; of image, gitRepo and photonPersistentDisk that they are there;
+        ClaimTemplate reads, and what Source reads, except of hostPath; of image, gitRepo and photonPersistentDisk that they are there;
         of containers and initContainers volumeDevices (name).
         """
         claims: list[str] = []
         ephemeral: list[ClaimTemplate] = []
         inline: list[Inline] = []
-        pipes: list[str] = []
         devices = _devices(spec)
         for volume in spec.get("volumes") or ():
             if (claim := volume.get("persistentVolumeClaim")) is not None:
@@ -220,17 +216,13 @@ class Volumes:
             elif (made := volume.get("ephemeral")) is not None:
                 template = made.get("volumeClaimTemplate") or {}
                 ephemeral.append(ClaimTemplate.from_object(str(volume.get("name", "")), template))
-            elif (path := volume.get("hostPath")) is not None:
-                text = str(path.get("path", "")).replace("/", "\\").lower()
-                if text.startswith(PIPE):
-                    pipes.append(text[len(PIPE) - len("csi-proxy-") :])
-            elif not in_tree.EVALUATED.isdisjoint(volume):
+            elif "hostPath" not in volume and not in_tree.EVALUATED.isdisjoint(volume):
                 source = Source.from_spec(volume)
                 if source.field or not in_tree.UNSURE.isdisjoint(volume):
                     inline.append(Inline(str(volume.get("name", "")), source))
-        if not (claims or ephemeral or inline or pipes or devices):
+        if not (claims or ephemeral or inline or devices):
             return NO_VOLUMES
-        return cls(tuple(claims), tuple(ephemeral), tuple(inline), tuple(pipes), devices)
+        return cls(tuple(claims), tuple(ephemeral), tuple(inline), devices)
 
 
 def _devices(spec: Mapping[str, Any]) -> tuple[str, ...]:

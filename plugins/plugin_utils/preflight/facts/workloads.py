@@ -136,7 +136,7 @@ def owner_of(metadata: Mapping[str, Any]) -> str:
 def pod_is_evaluated(pod: Mapping[str, Any], windows_nodes: frozenset[str] | set[str]) -> bool:
     """Whether a core/v1 Pod matters for the evaluation, so that the many others cost nothing.
 
-    It has a claim, an inline volume of a storage driver or a pipe of csi-proxy; or a DaemonSet put it on a Windows node. A pod that a
+    It has a claim or an inline volume of a storage driver; or a DaemonSet put it on a Windows node. A pod that a
     run of this collection left behind does not matter: it ends by itself, and nobody expects it to start again.
     """
     spec, metadata = pod.get("spec") or {}, pod["metadata"]
@@ -146,8 +146,6 @@ def pod_is_evaluated(pod: Mapping[str, Any], windows_nodes: frozenset[str] | set
         if "persistentVolumeClaim" in volume or "ephemeral" in volume:
             return True
         if "hostPath" not in volume and not in_tree.EVALUATED.isdisjoint(volume):
-            return True
-        if "hostPath" in volume and "pipe" in str((volume["hostPath"] or {}).get("path", "")):
             return True
     return spec.get("nodeName") in windows_nodes and find_controller(metadata)[0] == "DaemonSet"
 

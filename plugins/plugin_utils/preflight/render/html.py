@@ -15,8 +15,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render impor
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import (
     NAMED,
     FindingGroup,
-    Line,
-    Part,
+    ReportPart,
+    ReportRow,
     View,
     create_view,
 )
@@ -97,7 +97,7 @@ def _render_badges(group: FindingGroup) -> str:
     return f'<span class="severity {group.severity}">{group.severity}</span>{doubt}'
 
 
-def _render_part(part: Part) -> str:
+def _render_part(part: ReportPart) -> str:
     if not part.lines and not part.text:
         return ""
     rows = "".join(_render_line(line, part.columns) for line in part.lines)
@@ -107,7 +107,7 @@ def _render_part(part: Part) -> str:
     return page.section(part.key, part.title, text + table + hidden)
 
 
-def _render_line(line: Line, columns: tuple[str, ...]) -> str:
+def _render_line(line: ReportRow, columns: tuple[str, ...]) -> str:
     head, *cells = map(page.text, line.cells)
     if line.mark:
         head = page.name(line.cells[0])

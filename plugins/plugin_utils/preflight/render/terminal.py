@@ -16,8 +16,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import gr
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.table import render_table, wrap
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import (
     NAMED,
-    Line,
-    Part,
+    ReportPart,
+    ReportRow,
     View,
     create_view,
 )
@@ -72,16 +72,16 @@ def _render_steps(view: View, width: int) -> str:
     return render_table(("DO", "BECAUSE OF A", "FINDING", "WHAT HELPS, AND WHERE"), rows, width)
 
 
-def _render_part(part: Part, width: int) -> str:
+def _render_part(part: ReportPart, width: int) -> str:
     rows = [[plain(cell) for cell in line.cells] for line in part.lines]
     table = render_table([column.upper() for column in part.columns], rows, width, _NAMES) if rows else ""
     hidden = f"({part.hidden:,} more)" if part.hidden else ""
     return "\n".join(filter(None, (textwrap.fill(plain(part.text), width), table, hidden)))
 
 
-def _render_objects(part: Part, width: int) -> str:
+def _render_objects(part: ReportPart, width: int) -> str:
     """The objects that are not ready, and the number of ready ones."""
-    groups: Mapping[tuple[str, str], list[Line]] = group_values(
+    groups: Mapping[tuple[str, str], list[ReportRow]] = group_values(
         ((line.cells[1], _ITS_CLAIM.sub("its claim is", line.cells[2])), line)
         for line in part.lines
         if line.mark != "yes"

@@ -58,7 +58,7 @@ HEADLINES = {"ready": "Ready", "blocked": "Not ready", "unknown": "Unknown", "no
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ReportRow:
     """A line of a table.
 
     cells: texts by column, first the name of what it is about. mark: how that is; the second cell says so in words, the third why.
@@ -72,7 +72,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ReportPart:
     """A part of a report: a sentence, and a table of its worst lines. hidden: how many more there are.
 
     counts: of a table about objects, how many of them have each mark.
@@ -81,7 +81,7 @@ class Part:
     key: str
     title: str
     columns: tuple[str, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[ReportRow, ...]
     text: str = ""
     hidden: int = 0
     counts: Mapping[Answer, int] = field(default_factory=dict)
@@ -139,7 +139,7 @@ class View:
     answer: str
     collection: str
     first: tuple[FindingGroup, ...]
-    parts: Mapping[str, Part]
+    parts: Mapping[str, ReportPart]
     groups: tuple[FindingGroup, ...]
     severities: Mapping[str, int]
 
@@ -203,15 +203,15 @@ def create_view(report: Report, most: int = MOST) -> View:
 
 def _create_part(
     key: str, title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], text: str = ""
-) -> Part:
-    return Part(key, title, columns, tuple(map(Line, rows)), text)
+) -> ReportPart:
+    return ReportPart(key, title, columns, tuple(map(ReportRow, rows)), text)
 
 
-def _shorten(part: Part, most: int) -> Part:
+def _shorten(part: ReportPart, most: int) -> ReportPart:
     return replace(part, lines=part.lines[:most], hidden=max(0, len(part.lines) - most))
 
 
-def _create_assumptions(report: Report) -> Part:
+def _create_assumptions(report: Report) -> ReportPart:
     rows = [
         (
             number(len(assumption.workloads), "workload"),
@@ -225,11 +225,11 @@ def _create_assumptions(report: Report) -> Part:
 _ROLLS: Mapping[str, str] = {"yes": "finishes", "no": "stops", "unknown": "is unknown"}
 
 
-def _create_roll(roll: Roll | None) -> Part:
+def _create_roll(roll: Roll | None) -> ReportPart:
     """Nodes whose drain needs nothing are left out; the sentence counts them."""
     columns = ("Node", "Its drain", "And then")
     if roll is None:
-        return Part("roll", "", columns, ())
+        return ReportPart("roll", "", columns, ())
     shown = [node for node in roll.nodes if node.answer != "yes" or node.budgets or node.waiting]
     shown.sort(key=lambda node: ("no", "unknown", "yes").index(node.answer))
     rows = [(node.node, _describe_drain(node), node.because or "goes on") for node in shown]
@@ -322,11 +322,11 @@ def _format_time(time: str) -> str:
     return _PART_OF_A_SECOND.sub("", time).replace("T", " ").replace("+00:00", " UTC")
 
 
-def _create_comparison(comparison: Comparison | None) -> Part:
+def _create_comparison(comparison: Comparison | None) -> ReportPart:
     """How many findings are fixed, new and unchanged since an earlier report."""
     key, title, columns = "comparison", "Since the earlier report", ("Change", "Finding", "About")
     if comparison is None:
-        return Part(key, title, columns, ())
+        return ReportPart(key, title, columns, ())
     target = f" with {_format_target(comparison.target)}" if comparison.target else ""
     text = (
         f"The report of {_format_time(comparison.taken_at)}{target} was {HEADLINES[comparison.verdict]}. Since then "
@@ -340,8 +340,8 @@ def _create_comparison(comparison: Comparison | None) -> Part:
     return _create_part(key, title, columns, rows, text)
 
 
-def _create_workload_line(workload: WorkloadVerdict) -> Line:
-    return Line(
+def _create_workload_line(workload: WorkloadVerdict) -> ReportRow:
+    return ReportRow(
         cells=(
             workload.workload,
             _STARTS_AGAIN[workload.starts_again],
@@ -358,8 +358,8 @@ def _create_workload_line(workload: WorkloadVerdict) -> Line:
     )
 
 
-def _create_node_line(node: NodeVerdict) -> Line:
-    return Line(
+def _create_node_line(node: NodeVerdict) -> ReportRow:
+    return ReportRow(
         cells=(node.node, _NODE[node.ok], node.because, listed(node.drivers) or "none needed"),
         mark=node.ok,
         evidence=node.evidence,
@@ -367,8 +367,8 @@ def _create_node_line(node: NodeVerdict) -> Line:
     )
 
 
-def _create_volume_line(volume: VolumeVerdict) -> Line:
-    return Line(
+def _create_volume_line(volume: VolumeVerdict) -> ReportRow:
+    return ReportRow(
         cells=(
             volume.volume or f"claim {volume.claim}",
             _VOLUME[volume.ok],
@@ -383,10 +383,10 @@ def _create_volume_line(volume: VolumeVerdict) -> Line:
     )
 
 
-def _create_table(names: tuple[str, str], columns: tuple[str, ...], lines: list[Line]) -> Part:
+def _create_table(names: tuple[str, str], columns: tuple[str, ...], lines: list[ReportRow]) -> ReportPart:
     """The lines worst first, and a sentence with the number of objects in each state. names: key and title."""
 
-    def rank(line: Line) -> tuple[int, str]:
+    def rank(line: ReportRow) -> tuple[int, str]:
         return MARKS.index(line.mark or "yes"), line.cells[0]
 
     lines.sort(key=rank)
@@ -395,7 +395,7 @@ def _create_table(names: tuple[str, str], columns: tuple[str, ...], lines: list[
     counts = Counter(line.mark for line in worst)
     states = Counter(line.cells[1] for line in sorted(worst, key=rank))
     text = ", ".join(f"{count:,} {state}" for state, count in states.items())
-    return Part(*names, columns, tuple(lines), text, counts={mark: counts[mark] for mark in MARKS})
+    return ReportPart(*names, columns, tuple(lines), text, counts={mark: counts[mark] for mark in MARKS})
 
 
 def _group_findings(report: Report, most: int) -> tuple[FindingGroup, ...]:
