@@ -37,7 +37,7 @@ PATH = f"{RBAC}/clusterroles/kubewin-preflight"
 NAMESPACE = "preflight"
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:reader"
 # Only a cluster of OpenShift serves these; there a rule is missed in the same way.
-OPENSHIFT = ("clusterversions", "storages", "clusterserviceversions")
+OPENSHIFT = ("clusterversions", "clusterserviceversions")
 # Asked only where it has to be, which a test of its own brings about.
 REVISIONS = "controllerrevisions"
 RULES = [rule for rule in ROLE["rules"] if rule["resources"][0] not in (*OPENSHIFT, REVISIONS)]

@@ -31,11 +31,10 @@ def two_volumes_in_one_zone(world: World) -> None:
 # Attach: kubelet and control plane go the same way
 
 
-def _chosen(world: World, driver: str) -> None:
-    """OpenShift 4.13, whose kubelets use CSI for vSphere, with what was chosen for the control plane."""
+def _openshift_4_13(world: World) -> None:
+    """Its kubelets on Windows use CSI for vSphere, and an administrator chooses for the control plane."""
     world.kubernetes = "v1.26.5"
     openshift(world, "4.13.9")
-    world.add("Storage", "cluster", spec={"vsphereStorageDriver": driver})
     kubelets(world, "v1.26.5", migrated=(IN_TREE_VSPHERE,))
     for one in world.of("PersistentVolume"):
         one["metadata"]["annotations"].pop("pv.kubernetes.io/migrated-to", None)
@@ -43,12 +42,14 @@ def _chosen(world: World, driver: str) -> None:
 
 @situation("walk attach", "CSI-V50", starts_again={"Deployment shop/legacy": "no"}, only_here=NO_OPENSHIFT)
 def a_kubelet_that_migrates_and_a_control_plane_that_does_not(world: World) -> None:
-    _chosen(world, "LegacyDeprecatedInTreeDriver")
+    _openshift_4_13(world)
 
 
-@situation("walk attach", starts_again={"Deployment shop/legacy": "yes"}, only_here=NO_OPENSHIFT)
-def a_kubelet_and_a_control_plane_that_migrate(world: World) -> None:
-    _chosen(world, "CSIWithMigrationDriver")
+@situation("walk attach", "CSI-V51", starts_again={"Deployment shop/legacy": "unknown"}, only_here=NO_OPENSHIFT)
+def a_kubelet_that_migrates_and_a_choice_that_no_volume_shows(world: World) -> None:
+    _openshift_4_13(world)
+    for one in world.of("PersistentVolume"):
+        one["metadata"]["annotations"].pop("pv.kubernetes.io/provisioned-by", None)
 
 
 @situation(

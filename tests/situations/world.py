@@ -67,7 +67,6 @@ API_VERSIONS = {
     "RuntimeClass": "node.k8s.io/v1",
     "ClusterVersion": "config.openshift.io/v1",
     "OperatorCondition": "operators.coreos.com/v2",
-    "Storage": "operator.openshift.io/v1",
 }
 
 
@@ -192,12 +191,10 @@ class World:
         if version is None:
             return ObservedCluster(kubernetes=self.kubernetes)
         openshift, updating_to = ObservedCluster.openshift_versions(version)
-        storage = next(self.of("Storage"), None)
         return ObservedCluster(
             kubernetes=self.kubernetes,
             openshift=openshift,
             updating_to=updating_to,
-            storage_driver=None if storage is None else storage["spec"].get("vsphereStorageDriver", ""),
         )
 
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -77,10 +76,6 @@ def paths(index: Index, known: InTree) -> Paths:
     return Paths(sets["csi"], sets["in_tree"], sets["dead"], sets["unknown"], broken)
 
 
-# Values of OpenShift's Storage "cluster" for vSphere (spec.vsphereStorageDriver of operator.openshift.io/v1).
-_CHOSEN: Mapping[str, Way] = {"LegacyDeprecatedInTreeDriver": "in_tree", "CSIWithMigrationDriver": "csi"}
-
-
 def control_plane(index: Index, known: InTree) -> Way:
     """Which way kube-controller-manager attaches, provisions, deletes and resizes volumes of an in-tree plugin."""
     version = index.kubernetes
@@ -92,15 +87,15 @@ def control_plane(index: Index, known: InTree) -> Way:
         return "in_tree"
     if known.requires_csi(version) or known.driver in index.migrated_to:
         return "csi"
-    chosen = index.snapshot.cluster.storage_driver or "" if known.field == "vsphereVolume" else ""
-    if chosen in _CHOSEN:
-        return _CHOSEN[chosen]
     if known.plugin in index.provisioned_by:
         # Those would report it.
         return "in_tree"
     line = wmco.find_line_of_openshift(index.snapshot.cluster.openshift) if index.snapshot.cluster.openshift else None
     if line is not None and known.plugin in line.not_migrated:
         return "in_tree"
+    if line is not None and known.plugin in line.windows_in_tree:
+        # An administrator chooses, by spec.vsphereStorageDriver of OpenShift's Storage "cluster".
+        return "unknown"
     # A gate that is off by default may have been set.
     return "csi" if known.is_migrated_by_default(version) else "unknown"
 

@@ -270,7 +270,6 @@ class _Pass:
                 why = "ClusterVersion version does not exist, although namespace openshift-cluster-version does"
                 self._unread.append(Unread(kinds.CLUSTER_VERSION.plural, why))
             return ObservedCluster(kubernetes=kubernetes)
-        storage = self._get(kinds.STORAGE_OPERATOR, "cluster")
         releases = [
             str((item.get("spec") or {}).get("version") or "")
             for item in self._some(kinds.CLUSTER_SERVICE_VERSION, OPERATOR_NAMESPACE)
@@ -281,9 +280,6 @@ class _Pass:
             kubernetes=kubernetes,
             openshift=openshift,
             updating_to=updating_to,
-            storage_driver=str((storage.get("spec") or {}).get("vsphereStorageDriver") or "")
-            if isinstance(storage, dict)
-            else None,
             wmco=releases[-1] if releases else "",
         )
 

@@ -122,15 +122,13 @@ class ObservedCluster:
     """What holds for the cluster as a whole.
 
     kubernetes: the API server's gitVersion. openshift: the last completed version, empty elsewhere. updating_to: the
-    version that an update is bringing, empty when none runs. storage_driver:
-    spec.vsphereStorageDriver of storages.operator.openshift.io "cluster", None when that object was not there. wmco: the
+    version that an update is bringing, empty when none runs. wmco: the
     operator's version where its ClusterServiceVersion was read, else empty; annotations of its nodes are with the nodes.
     """
 
     kubernetes: str
     openshift: str = ""
     updating_to: str = ""
-    storage_driver: str | None = None
     wmco: str = ""
 
     @staticmethod
