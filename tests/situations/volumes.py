@@ -210,20 +210,6 @@ def a_raw_block_volume(world: World) -> None:
     on_windows(world, "raw", csi(VSPHERE.name, "fcd-raw", ""), volumeMode="Block")
 
 
-@situation("5.5 MBR", "CSI-V16", classes={"pv-legacy": "no", "pv-static": "yes"})
-def a_disk_with_an_mbr_and_an_early_csi_proxy(world: World) -> None:
-    for observed in world.hosts:
-        observed["release"] = "1.0.2"
-    for name in ("pv-legacy", "pv-static"):
-        world.get("PersistentVolume", name)["metadata"]["creationTimestamp"] = "2021-03-01T00:00:00Z"
-
-
-@situation("5.5 MBR", "CSI-V18", classes={"pv-legacy": "unknown"})
-def a_disk_that_may_have_an_mbr(world: World) -> None:
-    for observed in world.hosts:
-        observed["release"] = "1.0.2"
-
-
 @situation("3.2 #4", "CSI-V17", classes={"pv-far": "no"}, starts_again={"Deployment shop/far": "no"})
 def a_volume_in_a_zone_without_windows_nodes(world: World) -> None:
     terms = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["c"]}]}]

@@ -115,12 +115,6 @@ def find_by_name(plugin: str | None) -> InTree | None:
     return next((entry for entry in PLUGINS if entry.plugin == plugin), None)
 
 
-# Windows disks that kubelets before 1.22 formatted carry an MBR, which csi-proxy reads from this release on
-# (https://github.com/kubernetes-csi/csi-proxy/pull/175). The day is 1.22's: what is older was made by such a kubelet.
-MBR_DAY = "2021-08-04"
-MBR_CSI_PROXY = "1.1.0"
-
-
 # How many minor releases a kubelet may be older than the API server, and the one from which on it is so.
 SKEW = (("1.28", 3), ("1.0", 2))
 

@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass, replace
 from itertools import chain
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.collector import pause_collector
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import (
     cluster_checks,
     nodes,
@@ -65,8 +64,7 @@ def evaluate(snapshot: Snapshot, options: Options | None = None) -> Report:
     use = find_usage(index)
     subjects = collect_subjects(index, use)
     on_nodes = nodes.evaluate(index, subjects.demand, find_migrated_nodes(subjects), asked.host_facts_max_age)
-    no_mbr = nodes.find_old_csi_proxies(index, in_tree.MBR_CSI_PROXY)
-    on_volumes = volumes.evaluate(index, subjects, on_nodes.drivers, no_mbr)
+    on_volumes = volumes.evaluate(index, subjects, on_nodes.drivers)
     of_cluster, of_drivers = cluster_checks.evaluate(index, subjects.demand, list_migrated_plugins(subjects))
     of_target = target.evaluate(now, asked.target, subjects.demand) if asked.target else ()
     of_objects = (

@@ -51,7 +51,6 @@ KNOWN: dict[str, Known] = {
     "CSI-V13": Known("blocker", "the translation to CSI rejects this object, so nothing mounts it once CSI migration is on"),
     "CSI-V14": Known("blocker", "the driver does not mount this file system on Windows, so the pod waits for its volume"),
     "CSI-V15": Known("blocker", "Windows has no raw block volumes for containers"),
-    "CSI-V16": Known("blocker", "disks that early kubelets formatted carry an MBR, which this csi-proxy cannot read"),
     "CSI-V17": Known("blocker", "no Windows node can reach the volume"),
     "CSI-V18": Known("warning", "Windows formats a disk whose file system it does not know, so check the disk first", doubt=True),
     "CSI-V19": Known("blocker", "a disk has one file system: Windows cannot read that of Linux, or formats the disk again"),

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse_image_tag
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import (
@@ -31,7 +30,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.worklo
     ObservedPod,
     ObservedTemplate,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index, union
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import AFTER_REBOOT, DOUBTS, found
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
     SEVERITIES,
@@ -385,9 +384,3 @@ def _check_system(node: ObservedNode) -> Iterator[Finding]:
         remedy = f"kubectl label node {node.name} kubernetes.io/os={node.os} --overwrite"
         message = f"its label is {label}, expected {node.os} as its kubelet reports"
         yield found("CSI-N30", f"Node {node.name}", message, evidence, remedy)
-
-
-def find_old_csi_proxies(index: Index, least: str) -> int:
-    """Windows nodes whose host has a csi-proxy before that release."""
-    old = (name for name, host in index.hosts.items() if csi_proxy.is_below(host.facts.release, least))
-    return index.windows & union(index.bit.get(name, 0) for name in old)

@@ -81,17 +81,14 @@ class VolumesEvaluation:
     answers: dict[str, tuple[StepAnswer, ...]] = field(default_factory=dict)
 
 
-def evaluate(index: Index, all_: Subjects, drivers: Mapping[str, DriverState], no_mbr: int) -> VolumesEvaluation:
-    """A verdict for each volume and each set of nodes on which the same is true, and what is wrong with volumes.
-
-    no_mbr: Windows nodes whose csi-proxy is too old for disks with an MBR.
-    """
+def evaluate(index: Index, all_: Subjects, drivers: Mapping[str, DriverState]) -> VolumesEvaluation:
+    """A verdict for each volume and each set of nodes on which the same is true, and what is wrong with volumes."""
     control = {known.field: control_plane(index, known) == "csi" for known in in_tree.PLUGINS}
     twins = _find_twins(index, all_)
     evaluated = VolumesEvaluation()
     for key in sorted(all_.subjects):
         subject = all_.subjects[key]
-        one = _Volume(index, subject, all_.paths, drivers, no_mbr, control, twins)
+        one = _Volume(index, subject, all_.paths, drivers, control, twins)
         answers = evaluated.answers[key] = tuple(one.evaluate())
         evaluated.verdicts += (one.create_verdict(answer) for answer in answers)
         evaluated.findings += one.findings
@@ -137,11 +134,10 @@ class _Volume:
         subject: Subject,
         paths: Mapping[str, Paths],
         drivers: Mapping[str, DriverState],
-        no_mbr: int,
         control: Mapping[str, bool],
         twins: Mapping[tuple[str, str], tuple[list[str], int]],
     ) -> None:
-        self._index, self._subject, self._no_mbr = index, subject, no_mbr
+        self._index, self._subject = index, subject
         self._paths = paths.get(subject.source.field, Paths(csi=index.windows))
         self._state = drivers.get(subject.driver, DriverState())
         self._control = control.get(subject.source.field, False)
@@ -214,12 +210,7 @@ class _Volume:
             yield self._create_answer("unknown" if refused.doubt else "no", some, refused.message)
 
     def _evaluate_driver(self, csi: int) -> Iterator[StepAnswer]:
-        plugin, state = self._subject.plugin, self._state
-        if plugin is not None and self._subject.driver in BY_NAME and BY_NAME[self._subject.driver].fstypes:
-            old = csi & self._no_mbr & state.piped
-            if old and self._subject.volume is not None:
-                yield self._refuse_mbr(old, self._subject.volume)
-                csi &= ~old
+        state = self._state
         unknown = csi & ~state.good & ~state.bad
         answers: tuple[tuple[Answer, int], ...] = (
             ("yes", csi & state.good), ("no", csi & state.bad), ("unknown", unknown),
@@ -321,15 +312,6 @@ class _Volume:
         issue = plugin.find_issue(version) if plugin is not None and version is not None else ""
         what = f"kubelet {first.kubelet} on {first.name} does not mount {self._subject.source.field} volumes ({issue})"
         return self._refuse("CSI-V20", what, "upgrade these kubelets by one patch release", nodes, "no")
-
-    def _refuse_mbr(self, nodes: int, volume: ObservedVolume) -> StepAnswer:
-        least = in_tree.MBR_CSI_PROXY
-        remedy = f"install csi-proxy {least} or later before anything mounts it"
-        if volume.created and volume.created < in_tree.MBR_DAY:
-            what = f"it was made on {volume.created}, when kubelets wrote an MBR, and csi-proxy here is below {least}"
-            return self._refuse("CSI-V16", what, remedy, nodes, "no")
-        what = f"whether it has an MBR is unknown, and csi-proxy here is below {least}"
-        return self._refuse("CSI-V18", what, remedy, nodes, "unknown")
 
     def _list_refusals(self, nodes: int) -> Iterator[tuple[Finding | None, int]]:
         """What Windows or the driver there refuses of the volume, on which of these nodes; None where nothing is."""

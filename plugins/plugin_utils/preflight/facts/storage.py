@@ -35,7 +35,7 @@ class ObservedVolume:
     """A PersistentVolume.
 
     claim: "namespace/name" it is for, empty otherwise; claim_uid: empty while it is only reserved for that claim. terms: its
-    node affinity. places: its labels of zone and region. block: raw. size: bytes. created: its day.
+    node affinity. places: its labels of zone and region. block: raw. size: bytes.
     """
 
     name: str
@@ -54,13 +54,12 @@ class ObservedVolume:
     size: int = 0
     terms: tuple[Term, ...] | None = None
     places: tuple[tuple[str, str], ...] = ()
-    created: str = ""
 
     @classmethod
     def from_object(cls, volume: Mapping[str, Any]) -> ObservedVolume:
         """Read a core/v1 PersistentVolume.
 
-        Reads metadata (name, annotations, labels of zone and region, creationTimestamp, deletionTimestamp), spec
+        Reads metadata (name, annotations, labels of zone and region, deletionTimestamp), spec
         (claimRef (namespace, name, uid), persistentVolumeReclaimPolicy, storageClassName, volumeAttributesClassName,
         accessModes, volumeMode, capacity.storage, nodeAffinity.required, and what Source reads), status.phase.
         """
@@ -84,7 +83,6 @@ class ObservedVolume:
             size=quantity((spec.get("capacity") or {}).get("storage")),
             places=tuple((key, sys.intern(str(labels[key]))) for key in _PLACES if key in labels),
             terms=terms_of((spec.get("nodeAffinity") or {}).get("required")),
-            created=sys.intern(str(metadata.get("creationTimestamp") or "")[:10]),
         )
 
 

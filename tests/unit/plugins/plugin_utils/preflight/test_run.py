@@ -9,7 +9,6 @@ from dataclasses import replace
 from datetime import date
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy, in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.brief import render_brief, render_refusal
@@ -166,14 +165,6 @@ def test_a_claim_that_waits_for_the_class_that_the_run_makes_starts_again() -> N
     assert "CSI-V26" in {one.id for one in evaluated(world, run)[0].findings}
     then, dummy = evaluated(world, replace(run, objects=(*run.objects, made)))
     assert "CSI-V26" not in {one.id for one in then.findings}
-
-
-def test_a_csi_proxy_too_old_for_a_disk_is_replaced_by_the_run() -> None:
-    assert csi_proxy.is_below(in_tree.MBR_CSI_PROXY, csi_proxy.FLOOR)
-    world = SITUATIONS["a_disk_with_an_mbr_and_an_early_csi_proxy"].world()
-    assert "CSI-V16" in {one.id for one in evaluate(world.snapshot()).findings}
-    then, dummy = evaluated(world, run_of(plugins(world), "win-1", "win-2"))
-    assert "CSI-V16" not in {one.id for one in then.findings}
 
 
 def test_a_stopped_csi_proxy_is_repaired_by_the_run() -> None:
