@@ -17,7 +17,7 @@ from situations.base import (
     situation,
     templates_of_vsphere,
 )
-from situations.cluster import SHOP, claim_of, csi, install, pod_spec, volume, windows_nodes, workload
+from situations.cluster import SHOP, claim_of, csi, install, owner_reference, pod_spec, volume, windows_nodes, workload
 from situations.foreign import Plugin, deploy
 from situations.world import World
 
@@ -221,6 +221,13 @@ def a_claim_that_is_not_of_the_pod_whose_name_it_bears(world: World) -> None:
     scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}
     workload(world, "StatefulSet", "cache", pod_spec(extra_volumes=[scratch]), replicas=1, status={"replicas": 1})
     claim_of(world, "cache-0-scratch", storage_class="vsphere-csi-windows")
+
+
+@situation("API semantics", "CSI-V40", starts_again={"StatefulSet shop/cache": "no"})
+def a_claim_that_names_its_pod_as_an_owner_that_does_not_control_it(world: World) -> None:
+    a_claim_that_is_not_of_the_pod_whose_name_it_bears(world)
+    owner = {**owner_reference("Pod", "cache-0", SHOP), "controller": False}
+    world.get("PersistentVolumeClaim", "cache-0-scratch", SHOP)["metadata"]["ownerReferences"] = [owner]
 
 
 @situation("API semantics", "CSI-V31", starts_again={"Deployment shop/alone": "no"})

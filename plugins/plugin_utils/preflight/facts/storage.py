@@ -57,12 +57,7 @@ class ObservedVolume:
 
     @classmethod
     def from_object(cls, volume: Mapping[str, Any]) -> ObservedVolume:
-        """Read a core/v1 PersistentVolume.
-
-        Reads metadata (name, annotations, labels of zone and region, deletionTimestamp), spec
-        (claimRef (namespace, name, uid), persistentVolumeReclaimPolicy, storageClassName, volumeAttributesClassName,
-        accessModes, volumeMode, capacity.storage, nodeAffinity.required, and what Source reads), status.phase.
-        """
+        """Read a core/v1 PersistentVolume."""
         metadata, spec = volume["metadata"], volume.get("spec") or {}
         annotations, claim = metadata.get("annotations") or {}, spec.get("claimRef") or {}
         labels = metadata.get("labels") or {}
@@ -118,11 +113,7 @@ class ObservedClaim:
 
     @classmethod
     def from_object(cls, claim: Mapping[str, Any]) -> ObservedClaim:
-        """Read a core/v1 PersistentVolumeClaim.
-
-        Reads metadata (namespace, name, uid, annotations, creationTimestamp, deletionTimestamp, ownerReferences (kind,
-        name, controller)), spec (volumeName, and what ClaimTemplate reads), status (phase, conditions (type)).
-        """
+        """Read a core/v1 PersistentVolumeClaim."""
         metadata, spec, status = claim["metadata"], claim.get("spec") or {}, claim.get("status") or {}
         annotations = metadata.get("annotations") or {}
         asked = ClaimTemplate.from_object("", claim)
@@ -141,7 +132,12 @@ class ObservedClaim:
             provisioner=share_text(next(filter(None, map(annotations.get, PROVISIONERS)), "")),
             selected_node=str(annotations.get(SELECTED_NODE) or ""),
             pod=next(
-                (str(one["name"]) for one in metadata.get("ownerReferences") or () if one.get("kind") == "Pod"), ""
+                (
+                    str(owner["name"])
+                    for owner in metadata.get("ownerReferences") or ()
+                    if owner.get("kind") == "Pod" and owner.get("controller")
+                ),
+                "",
             ),
             waits_since="" if spec.get("volumeName") else str(metadata.get("creationTimestamp") or ""),
             grows=any(one.get("type") == "FileSystemResizePending" for one in status.get("conditions") or ()),
@@ -167,11 +163,7 @@ class ObservedAttachment:
 
     @classmethod
     def from_object(cls, attachment: Mapping[str, Any]) -> ObservedAttachment:
-        """Read a storage.k8s.io/v1 VolumeAttachment.
-
-        Reads metadata (name, creationTimestamp, deletionTimestamp), spec (attacher, nodeName, source.persistentVolumeName), status
-        (attached, attachError.message, detachError.message).
-        """
+        """Read a storage.k8s.io/v1 VolumeAttachment."""
         metadata, spec, status = attachment["metadata"], attachment.get("spec") or {}, attachment.get("status") or {}
         return cls(
             name=str(metadata["name"]),
@@ -205,11 +197,7 @@ class ObservedClass:
 
     @classmethod
     def from_object(cls, storage_class: Mapping[str, Any]) -> ObservedClass:
-        """Read a storage.k8s.io/v1 StorageClass.
-
-        Reads metadata (name, annotations, creationTimestamp), provisioner, parameters, volumeBindingMode, allowedTopologies
-        (matchLabelExpressions (key, values)), whether there are mountOptions.
-        """
+        """Read a storage.k8s.io/v1 StorageClass."""
         metadata = storage_class["metadata"]
         annotations = metadata.get("annotations") or {}
         return cls(
