@@ -44,10 +44,7 @@ class ObservedController:
 
     @classmethod
     def from_object(cls, deployment: Mapping[str, Any]) -> ObservedController | None:
-        """Read an apps/v1 Deployment; None when neither its name nor its images are those of a driver's controller.
-
-        Reads metadata (namespace, name), spec (replicas, template.spec.containers (name, image)), status.availableReplicas.
-        """
+        """Read an apps/v1 Deployment; None when neither its name nor its images are those of a driver's controller."""
         installed = identify_controller(deployment)
         if installed is None:
             return None

@@ -35,10 +35,7 @@ class ObservedCsiNode:
 
     @classmethod
     def from_object(cls, csi_node: Mapping[str, Any]) -> ObservedCsiNode:
-        """Read a storage.k8s.io/v1 CSINode.
-
-        Reads metadata (name, annotations), spec.drivers (name, nodeID, topologyKeys, allocatable.count).
-        """
+        """Read a storage.k8s.io/v1 CSINode."""
         metadata = csi_node["metadata"]
         annotation = (metadata.get("annotations") or {}).get(MIGRATED_PLUGINS)
         return cls(

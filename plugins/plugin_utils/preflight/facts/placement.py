@@ -72,11 +72,7 @@ class Placement:
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Placement:
-        """Read a core/v1 PodSpec.
-
-        Reads os.name, nodeSelector, affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution, tolerations
-        (key, operator, value, effect, tolerationSeconds), runtimeClassName, schedulerName, schedulingGates.
-        """
+        """Read a core/v1 PodSpec."""
         fields = tuple(map(spec.get, _PLACING))
         if _LAST and fields == _LAST[0][0]:
             return _LAST[0][1]

@@ -135,12 +135,7 @@ class PodShape:
 
     @classmethod
     def from_object(cls, item: Mapping[str, Any], namespace: str) -> PodShape:
-        """Read a core/v1 Pod or a PodTemplateSpec.
-
-        Reads metadata (labels, annotations, deletionTimestamp, ownerReferences (kind, name, controller)), spec (what Placement reads,
-        hostNetwork, overhead, resources, priority, priorityClassName, topologySpreadConstraints, of affinity podAffinity and
-        podAntiAffinity what is required, of containers and initContainers resources, ports and restartPolicy).
-        """
+        """Read a core/v1 Pod or a PodTemplateSpec."""
         metadata, spec = item.get("metadata") or {}, item.get("spec") or {}
         affinity = spec.get("affinity") or {}
         owner = "/".join(filter(None, find_controller(metadata)))

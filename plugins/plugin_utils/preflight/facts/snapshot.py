@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What readiness is evaluated from: the few facts of each object of a cluster, read once from the API's JSON. Pure.
 
-Each ``from_object`` of these facts names the fields it reads, so that a reader decodes no others. Absent fields are what the
+Which fields a ``from_object`` of these facts reads is in ``wire``, whose decoder skips all others. Absent fields are what the
 API says they mean. What could not be read at all is in ``Snapshot.unread``, and nothing that depends on it is ready.
 """
 

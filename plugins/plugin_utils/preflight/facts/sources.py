@@ -47,15 +47,7 @@ class Source:
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Source:
-        """Read the one source of a PersistentVolumeSpec or of an entry of a pod's volumes.
-
-        Reads, of the kind that is there, readOnly and: csi (driver, volumeHandle, fsType, nodeStageSecretRef.name, of
-        volumeAttributes protocol, source, server, fsType, fstype, secretName and shareName), awsElasticBlockStore (volumeID, fsType),
-        azureDisk (diskURI, kind, fsType), azureFile (shareName, secretName, secretNamespace), gcePersistentDisk (pdName,
-        fsType), cinder (volumeID, fsType), vsphereVolume (volumePath, fsType, storagePolicyName), portworxVolume
-        (volumeID, fsType), rbd, cephfs, glusterfs, flocker, quobyte, storageos, scaleIO, nfs, iscsi, fc, local, hostPath,
-        flexVolume (only that they are there), and fields that the table of fields calls assumed. The field is empty for any other kind.
-        """
+        """Read the one source of a PersistentVolumeSpec or of an entry of a pod's volumes. The field is empty for an unknown kind."""
         for name in in_tree.FIELDS:
             entry = spec.get(name)
             if entry is not None:
@@ -146,12 +138,7 @@ class ClaimTemplate:
 
     @classmethod
     def from_object(cls, name: str, item: Mapping[str, Any]) -> ClaimTemplate:
-        """Read a core/v1 PersistentVolumeClaim, or a template of one.
-
-        Reads metadata.annotations (the beta annotation of the class, which comes first) and of spec storageClassName,
-        accessModes, volumeMode, resources.requests.storage, and whether selector, dataSource,
-        dataSourceRef and volumeAttributesClassName are there.
-        """
+        """Read a core/v1 PersistentVolumeClaim, or a template of one. The beta annotation of the class comes first."""
         given = item.get("spec") or {}
         annotations = (item.get("metadata") or {}).get("annotations") or {}
         return cls(
@@ -197,12 +184,7 @@ class Volumes:
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Volumes:
-        """Read a core/v1 PodSpec.
-
-        Reads of each entry of volumes: name, persistentVolumeClaim.claimName, of ephemeral.volumeClaimTemplate what
-        ClaimTemplate reads, and what Source reads, except of hostPath; of image, gitRepo and photonPersistentDisk that they are there;
-        of containers and initContainers volumeDevices (name).
-        """
+        """Read a core/v1 PodSpec."""
         claims: list[str] = []
         ephemeral: list[ClaimTemplate] = []
         inline: list[Inline] = []

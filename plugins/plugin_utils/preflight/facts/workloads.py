@@ -68,14 +68,7 @@ class ObservedPod:
 
     @classmethod
     def from_object(cls, pod: Mapping[str, Any], shape: int = -1) -> ObservedPod:
-        """Read a core/v1 Pod. shape: its number.
-
-        Reads metadata (namespace, name, annotations, labels, creationTimestamp, deletionTimestamp, ownerReferences (kind, name,
-        controller)), spec (nodeName, what Placement and Volumes read, securityContext.windowsOptions.hostProcess), status
-        (phase); of pods that are Pending or that a DaemonSet owns also status.conditions (type, status, lastTransitionTime,
-        message) and status.containerStatuses (name, ready, restartCount, state, lastState), of the latter spec.containers (name,
-        image).
-        """
+        """Read a core/v1 Pod. shape: its number."""
         metadata, spec = pod["metadata"], pod.get("spec") or {}
         owner = owner_of(metadata)
         options = (spec.get("securityContext") or {}).get("windowsOptions") or {}
@@ -209,18 +202,7 @@ class ObservedTemplate:
 
     @classmethod
     def from_object(cls, kind: str, item: Mapping[str, Any]) -> ObservedTemplate:
-        """Read a Deployment, StatefulSet, DaemonSet or ReplicaSet (apps/v1), ReplicationController (v1), Job or CronJob (batch/v1).
-
-        Reads metadata (namespace, name, ownerReferences (kind, name, controller)); without a controller also
-        spec.replicas, paused, volumeClaimTemplates (metadata.name, and what ClaimTemplate reads), spec.ordinals.start,
-        status (conditions (type, status, reason, message, lastTransitionTime), replicas, currentRevision, updateRevision),
-        and below spec.template.spec (of a CronJob spec.jobTemplate.spec.template.spec) nodeName and what Placement, PodShape, Volumes,
-        PodToAdmit and find_dependencies read; of Jobs and CronJobs parallelism and completions; of Deployments strategy, of others
-        updateStrategy (type, rollingUpdate (maxSurge, maxUnavailable, partition)); and of a DaemonSet also metadata (labels,
-        annotations, generation), spec.selector.matchLabels, there containers (name, image, args, command, env (name, value)),
-        hostNetwork, securityContext.windowsOptions.hostProcess, and status (desiredNumberScheduled, currentNumberScheduled,
-        numberReady, observedGeneration).
-        """
+        """Read a Deployment, StatefulSet, DaemonSet or ReplicaSet (apps/v1), ReplicationController (v1), Job or CronJob (batch/v1)."""
         metadata, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
         namespace, name, owner = sys.intern(str(metadata["namespace"])), str(metadata["name"]), owner_of(metadata)
         if owner and kind != "DaemonSet":
