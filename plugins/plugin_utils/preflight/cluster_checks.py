@@ -1,10 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What holds for the whole cluster: the drivers' other halves, StorageClasses, and what OpenShift says of itself. Pure.
-
-Operators' conditions, gates and lists are reported and never written.
-"""
+"""What holds for the whole cluster: lists that could not be read, and the controllers and objects of drivers. Pure."""
 
 from __future__ import annotations
 
