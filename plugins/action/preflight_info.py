@@ -32,6 +32,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.files import writ
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import encode_json_controls
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import report_progress
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS, refuse_unknown_driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.target import parse_target
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.definitions import parse_definitions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedHost
@@ -45,7 +46,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.termi
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import number
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.run import Run, of_run, simulate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.suppress import read_suppressions, suppress
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.target import check
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report, Target
 
 try:
@@ -114,11 +114,9 @@ class ActionModule(ClusterAction):
     def _evaluate(self, params: Mapping[str, Any]) -> None:
         if not HAS_MSGSPEC:
             raise TaskError(missing_required_lib("msgspec"), "configuration")
-        given = params["target"] or {}
-        target = Target(**{one.name: str(given[one.name]) for one in fields(Target) if given.get(one.name)})
         try:
             # Before the cluster is contacted.
-            check(target)
+            target = Target(**parse_target({key: value for key, value in (params["target"] or {}).items() if value}))
             run = run_of(params, target)
             suppressions = read_suppressions(params["suppressions"] or ())
             earlier = read_file("compare", params["compare"]) if params["compare"] else None

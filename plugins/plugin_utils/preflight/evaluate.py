@@ -53,12 +53,11 @@ class Options:
 
 @pause_collector()
 def evaluate(snapshot: Snapshot, options: Options | None = None) -> Report:
-    """Evaluate a snapshot. ValueError if the target is invalid."""
+    """Evaluate a snapshot."""
     asked = options or Options()
     if asked.before:
         there = evaluate(snapshot, replace(asked, before=False))
         return _accept_resolved(evaluate(snapshot, replace(asked, target=NO_TARGET, before=False)), there)
-    target.check(asked.target)
     now = Index(snapshot)
     index = Index(target.simulate(now, asked.target)) if asked.target else now
     use = find_usage(index)

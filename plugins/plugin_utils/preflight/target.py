@@ -38,17 +38,6 @@ class Versions:
     line: wmco.Line | None = None
 
 
-def check(target: Target) -> None:
-    """Refuse a target that says nothing: ValueError names the field and an example."""
-    for name in ("kubernetes", "openshift", "wmco"):
-        text = getattr(target, name)
-        if text:
-            try:
-                parse(text)
-            except ValueError as error:
-                raise ValueError(f"target {name}: {error}") from None
-
-
 def versions(target: Target) -> Versions:
     """Work out what moves: an OpenShift version brings its Kubernetes and its operator, an operator its kubelets."""
     control = parse(target.kubernetes) if target.kubernetes else None

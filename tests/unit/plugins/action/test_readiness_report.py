@@ -55,7 +55,7 @@ def test_wrong_options_are_refused_by_name_before_any_connection(tmp_path: Path)
     empty.write_text("[]", encoding="utf-8")
     accepted = {"id": "CSI-V10", "object": "x", "reason": "r", "expires": "tomorrow"}
     expected: list[tuple[dict[str, Any], str]] = [
-        ({"target": {"kubernetes": "soon"}}, "target kubernetes"),
+        ({"target": {"kubernetes": "soon"}}, "kubernetes: 'soon' is not a release number"),
         ({"suppressions": [accepted]}, "expires is 'tomorrow', expected a day"),
         ({"run": {"drivers": [{"driver": "nfs", "definition": []}]}}, "must be one of: aws_ebs"),
         ({"run": {"drivers": []}, "target": {"kubernetes": "1.37"}}, "mutually exclusive with target"),

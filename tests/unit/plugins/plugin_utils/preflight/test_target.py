@@ -14,18 +14,6 @@ from situations.base import kubelets, on_windows
 from situations.cluster import healthy
 
 
-@pytest.mark.parametrize(
-    ("target", "message"),
-    [
-        (Target(kubernetes="next"), "target kubernetes: 'next' is not a release number"),
-        (Target(wmco="v"), "target wmco: 'v' is not a release number"),
-    ],
-)
-def test_an_empty_target_is_refused(target: Target, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        evaluate(healthy().snapshot(), Options(target=target))
-
-
 def test_an_openshift_version_implies_its_kubernetes_and_its_operator() -> None:
     found = versions(Target(openshift="4.14.2"))
     assert (str(found.control), str(found.kubelet), str(found.operator)) == ("1.27.0", "1.27.0", "9.0.0")
