@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from datetime import date, datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import yaml
 from ansible.module_utils.basic import missing_required_lib
+from ansible_collections.kubewin.csi.plugins.doc_fragments import hosts
 from ansible_collections.kubewin.csi.plugins.modules.preflight_info import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import (
@@ -27,7 +28,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results i
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.operator_hold import hold_operator
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import decode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.files import write_whole
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import encode_json_controls
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import report_progress
@@ -64,7 +65,10 @@ _STATISTIC = ("verdict", "counts", "taken_at", "blockers", "unread")
 class ActionModule(ClusterAction):
     """Reads the cluster or a snapshot, evaluates it, and shows the report."""
 
-    argument_spec = read_argument_spec(DOCUMENTATION)
+    argument_spec: ClassVar[ArgumentSpec] = {
+        **read_argument_spec(hosts.ModuleDocFragment.DOCUMENTATION),
+        **read_argument_spec(DOCUMENTATION),
+    }
     remainder = "Nothing was changed"
 
     def read_run(self) -> dict[str, Any]:

@@ -36,10 +36,14 @@ options:
         description: Why csi-proxy does not serve, or why the host could not be read.
         type: str
       pipes:
-        description: Existing pipes. If set, every pipe that the pod mounts is checked.
+        description: Existing pipes. If set, every pipe that a pod mounts is checked.
         type: list
         elements: str
       boot_time:
         description: Time of the host's last boot, RFC 3339.
         type: str
+      findings:
+        description: Findings of M(kubewin.csi.csi_proxy_info) for the host, which M(kubewin.csi.preflight_info) includes in its report.
+        type: list
+        elements: dict
 """

@@ -19,6 +19,7 @@ description:
   - Fails without a report if the cluster as a whole cannot be read.
 extends_documentation_fragment:
   - kubewin.csi.cluster
+  - kubewin.csi.hosts
   - kubewin.csi.attributes
   - kubewin.csi.attributes.info
 attributes:
@@ -27,42 +28,6 @@ attributes:
     support: full
     details: In check mode no file is written to O(output_dir).
 options:
-  hosts:
-    description: Facts of the hosts, for example from RV(kubewin.csi.csi_proxy_info#module:csi_proxy).
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      node:
-        description: Name of the Node.
-        type: str
-        required: true
-      observed_at:
-        description: Time of the observation, RFC 3339.
-        type: str
-      serving:
-        description: Whether csi-proxy serves. Omit it if the host could not be read.
-        type: bool
-      release:
-        description: Release of csi-proxy.
-        type: str
-      state:
-        description: State of the service.
-        type: str
-      reason:
-        description: Why csi-proxy does not serve, or why the host could not be read.
-        type: str
-      pipes:
-        description: Existing pipes. If set, every pipe that a pod mounts is checked.
-        type: list
-        elements: str
-      boot_time:
-        description: Time of the host's last boot, RFC 3339.
-        type: str
-      findings:
-        description: Findings of M(kubewin.csi.csi_proxy_info) for the host. The report includes them.
-        type: list
-        elements: dict
   target:
     description:
       - Report for these versions instead of the current ones.

@@ -19,7 +19,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership impo
     detect_platform_of_nodes,
     enabling_command,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.release import match_image
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout import evaluate as gate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import UnmetCondition
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import Registration, RolloutPicture
