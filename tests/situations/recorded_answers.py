@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.admission import Admission
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.controllers.external_provisioner import (
@@ -26,7 +27,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.schedu
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet.admission import BEYOND_SCHEDULER
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet.admission import KubeletAdmission
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.framework import Scheduler
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Workload
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report, Roll
@@ -218,17 +219,17 @@ class PodPredictor:
         index, start = self._index, to_pod_to_start(pod)
         good, bad, lines = nodes, 0, []
         for step in self._steps:
-            answers: list[StepAnswer] = step(start, nodes)
+            # The scheduler knows nothing of kubelets, whose reasons would stand before its own.
+            with mock.patch.object(KubeletAdmission, "filter_pod"):
+                answers: list[StepAnswer] = step(start, nodes)
             for about in {answer.volume for answer in answers}:
                 covered = [answer.nodes for answer in answers if answer.volume == about]
                 assert sum(covered) == nodes, f"{step} does not cover each node once"
             for answer in answers:
-                of_scheduler = not answer.because.startswith(BEYOND_SCHEDULER)
-                if answer.answer == "no" and of_scheduler:
+                if answer.answer == "no":
                     bad |= answer.nodes
                 if answer.answer != "yes":
-                    if of_scheduler:
-                        good &= ~answer.nodes
+                    good &= ~answer.nodes
                     names = ", ".join(index.names(answer.nodes))
                     lines.append(f"{answer.step} {answer.answer} on {names}: {answer.because}")
         return PodPrediction(good, bad, "\n".join([f"ok on {', '.join(index.names(good)) or 'none'}", *lines]))

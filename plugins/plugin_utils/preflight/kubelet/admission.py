@@ -10,10 +10,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import SPEC_OS, PodToStart
 
-_NOT_READY = "the node is not Ready"
-# What begins the reasons that are not the scheduler's: it puts the pod there, and the kubelet does not start it.
-BEYOND_SCHEDULER = (SPEC_OS, _NOT_READY)
-
 
 class KubeletAdmission:
     """The kubelets of one snapshot."""
@@ -37,4 +33,4 @@ class KubeletAdmission:
         message = "the node is being deleted, and its pods go with it"
         split.unknown(self._deleting, "CSI-W21", message, "wait until the node is gone, then run preflight again")
         if not pod.node:
-            split.blocked(self._not_ready, "CSI-W20", _NOT_READY, "check the conditions of the node")
+            split.blocked(self._not_ready, "CSI-W20", "the node is not Ready", "check the conditions of the node")
