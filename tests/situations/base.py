@@ -34,13 +34,11 @@ ZONE = "topology.kubernetes.io/zone"
 class Situation:
     """One of them.
 
-    section: a few words about its subject; no test reads it. expected: ids of the findings, all of them. classes: verdicts of
-    volumes that must come out, by volume or claim. starts_again: yes, no or unknown, by workload. target: what is asked
-    besides. only_here: why a real API server of today cannot show it, empty when it can.
+    expected: ids of the findings, all of them. classes: verdicts of volumes that must come out, by volume or
+    claim. starts_again: yes, no or unknown, by workload. target: what is asked besides. only_here: why a real API server of today cannot show it, empty when it can.
     """
 
     name: str
-    section: str
     expected: frozenset[str]
     plant: Callable[[World], None]
     classes: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -59,7 +57,6 @@ SITUATIONS: dict[str, Situation] = {}
 
 
 def situation(
-    section: str,
     *expected: str,
     classes: Mapping[str, str] | None = None,
     starts_again: Mapping[str, str] | None = None,
@@ -72,7 +69,7 @@ def situation(
         name = plant.__name__
         by_volume = {key: frozenset(words.split()) for key, words in (classes or {}).items()}
         SITUATIONS[name] = Situation(
-            name, section, frozenset(expected), plant, by_volume, starts_again or {}, target, only_here
+            name, frozenset(expected), plant, by_volume, starts_again or {}, target, only_here
         )
         return plant
 

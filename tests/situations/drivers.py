@@ -33,31 +33,31 @@ from situations.harmless import a_template_that_was_brought_back
 from situations.world import World
 
 
-@situation("3.1", "CSI-G10", "CSI-G20", starts_again={"Deployment shop/web": "unknown"})
+@situation("CSI-G10", "CSI-G20", starts_again={"Deployment shop/web": "unknown"})
 def a_csinode_that_is_there_and_names_no_driver(world: World) -> None:
     for driver in (VSPHERE, AZURE_DISK, AZURE_FILE):
         unregister(world, driver, "win-2")
         world.remove("Pod", f"{driver.daemonset}-win-2", driver.namespace)
 
 
-@situation("3.1", "CSI-G12")
+@situation("CSI-G12")
 def a_stale_entry_after_a_reboot(world: World) -> None:
     world.host("win-1")["boot_time"] = world.ago(minutes=3)
 
 
-@situation("3.1", "CSI-G11", classes={"pv-db-0": "yes no"})
+@situation("CSI-G11", classes={"pv-db-0": "yes no"})
 def a_stale_entry_while_the_plugin_crashes(world: World) -> None:
     crash(world, "vsphere", "win-2")
 
 
-@situation("3.1", "CSI-G02", classes={"pv-db-0": "no"}, starts_again={"StatefulSet shop/db": "no"})
+@situation("CSI-G02", classes={"pv-db-0": "no"}, starts_again={"StatefulSet shop/db": "no"})
 def entries_left_by_a_driver_that_was_removed(world: World) -> None:
     world.remove("DaemonSet", VSPHERE.daemonset, VSPHERE.namespace)
     for on in ("win-1", "win-2"):
         world.remove("Pod", f"{VSPHERE.daemonset}-{on}", VSPHERE.namespace)
 
 
-@situation("3.2 #3", "CSI-G21")
+@situation("CSI-G21")
 def a_registration_that_stopped_half_way(world: World) -> None:
     annotations = world.get("Node", "win-1")["metadata"]["annotations"]
     ids = json.loads(annotations["csi.volume.kubernetes.io/nodeid"])
@@ -65,26 +65,26 @@ def a_registration_that_stopped_half_way(world: World) -> None:
     annotations["csi.volume.kubernetes.io/nodeid"] = json.dumps(ids)
 
 
-@situation("3.2 #4", "CSI-G22")
+@situation("CSI-G22")
 def a_topology_label_that_is_missing(world: World) -> None:
     del world.get("Node", "win-1")["metadata"]["labels"]["topology.disk.csi.azure.com/zone"]
 
 
-@situation("3.2 #7, 6.4", "CSI-G30")
+@situation("CSI-G30")
 def the_same_driver_brought_twice(world: World) -> None:
     rule = VSPHERE.rule("csi_proxy")
     assert rule is not None
     daemon_set(world, VSPHERE, rule, "3.4.0", name="by-hand")
 
 
-@situation("revisions", "CSI-G14", starts_again={"StatefulSet shop/db": "unknown"})
+@situation("CSI-G14", starts_again={"StatefulSet shop/db": "unknown"})
 def a_pod_of_the_template_before(world: World) -> None:
     templates_of_vsphere(world, generation=2, revisions={"first": 1, "second": 2}, pods=("2", "second"))
     older = world.get("Pod", f"{VSPHERE.daemonset}-win-2", VSPHERE.namespace)["metadata"]["labels"]
     older.update({"pod-template-generation": "1", "controller-revision-hash": "first"})
 
 
-@situation("revisions", "CSI-C01", "CSI-G14", classes={"pv-db-0": "unknown"})
+@situation("CSI-C01", "CSI-G14", classes={"pv-db-0": "unknown"})
 def whose_template_a_pod_is_of_could_not_be_read(world: World) -> None:
     a_template_that_was_brought_back(world)
     why = "this account may not list controllerrevisions"
@@ -92,45 +92,45 @@ def whose_template_a_pod_is_of_could_not_be_read(world: World) -> None:
     world.objects = [one for one in world.objects if one["kind"] != "ControllerRevision"]
 
 
-@situation("3.2 #8", "CSI-G43")
+@situation("CSI-G43")
 def csi_proxy_has_stopped_under_a_running_plugin(world: World) -> None:
     world.host("win-1").update(serving=False, state="STOPPED")
 
 
-@situation("3.2 #8", "CSI-G42")
+@situation("CSI-G42")
 def a_pipe_that_the_plugin_mounts_is_missing(world: World) -> None:
     observed = world.host("win-1")
     observed["pipes"].remove("csi-proxy-system-v1alpha1")
     observed["serving"] = False
 
 
-@situation("3.2 #8", "CSI-G40", classes={"pv-db-0": "yes unknown"})
+@situation("CSI-G40", classes={"pv-db-0": "yes unknown"})
 def no_host_was_read(world: World) -> None:
     world.hosts = [one for one in world.hosts if one["node"] != "win-1"]
 
 
-@situation("3.2 #8", "CSI-G41")
+@situation("CSI-G41")
 def a_host_was_looked_at_yesterday(world: World) -> None:
     world.host("win-1")["observed_at"] = world.ago(hours=26)
 
 
-@situation("3.2 #1", "CSI-G05", "CSI-V52")
+@situation("CSI-G05", "CSI-V52")
 def a_node_that_is_not_ready(world: World) -> None:
     condition = world.get("Node", "win-1")["status"]["conditions"][0]
     condition.update(status="Unknown", reason="NodeStatusUnknown", message="Kubelet stopped posting node status.")
 
 
-@situation("3.2 #1")
+@situation()
 def a_node_that_is_cordoned(world: World) -> None:
     world.get("Node", "win-1")["spec"]["unschedulable"] = True
 
 
-@situation("3.2 #1", "CSI-N30", "CSI-W01")
+@situation("CSI-N30", "CSI-W01")
 def a_label_that_disagrees_with_the_kubelet(world: World) -> None:
     world.get("Node", "linux-2")["metadata"]["labels"]["kubernetes.io/os"] = "windows"
 
 
-@situation("2.5 sockets", "CSI-N12")
+@situation("CSI-N12")
 def the_host_itself_has_no_unix_sockets(world: World) -> None:
     world.host("win-1")["findings"] = [
         {
@@ -143,7 +143,7 @@ def the_host_itself_has_no_unix_sockets(world: World) -> None:
     ]
 
 
-@situation("7")
+@situation()
 def a_host_process_plugin_that_mounts_pipes(world: World) -> None:
     spec = world.get("DaemonSet", VSPHERE.daemonset, VSPHERE.namespace)["spec"]["template"]["spec"]
     spec["securityContext"] = {"windowsOptions": {"hostProcess": True}}
@@ -151,7 +151,7 @@ def a_host_process_plugin_that_mounts_pipes(world: World) -> None:
     spec["hostNetwork"] = True
 
 
-@situation("7", "CSI-G42")
+@situation("CSI-G42")
 def the_operators_host_process_plugin_without_csi_proxy(world: World) -> None:
     """OpenShift's own form: a HostProcess container that mounts no pipe and uses csi-proxy."""
     plugin = world.get("DaemonSet", VSPHERE.daemonset, VSPHERE.namespace)
@@ -163,7 +163,7 @@ def the_operators_host_process_plugin_without_csi_proxy(world: World) -> None:
     world.host("win-1").update(serving=False, state="stopped", pipes=[])
 
 
-@situation("3.2 #10")
+@situation()
 def a_node_with_fifty_nine_volumes(world: World) -> None:
     for number in range(57):
         volume(world, f"pv-many-{number}", csi(VSPHERE.name, f"fcd-many-{number}"), f"many-{number}")
@@ -171,12 +171,12 @@ def a_node_with_fifty_nine_volumes(world: World) -> None:
         attach(world, f"pv-many-{number}", "win-1", VSPHERE.name, f"fcd-many-{number}")
 
 
-@situation("3.2 #10")
+@situation()
 def a_node_that_is_full_while_others_have_room(world: World) -> None:
     _limit(world, "win-1", 2)
 
 
-@situation("3.2 #10")
+@situation()
 def a_node_whose_volumes_fit_nowhere_else(world: World) -> None:
     _limit(world, "win-2", 2)
     volume(world, "pv-third", csi(VSPHERE.name, "fcd-third"), "third")
@@ -189,7 +189,7 @@ def _limit(world: World, on: str, count: int) -> None:
     next(one for one in drivers if one["name"] == VSPHERE.name)["allocatable"]["count"] = count
 
 
-@situation("3.2 #11", "CSI-N34", starts_again={"StatefulSet shop/db": "no"})
+@situation("CSI-N34", starts_again={"StatefulSet shop/db": "no"})
 def an_attachment_that_failed(world: World) -> None:
     found = next(
         one for one in world.of("VolumeAttachment") if one["spec"]["source"]["persistentVolumeName"] == "pv-db-0"
@@ -197,7 +197,7 @@ def an_attachment_that_failed(world: World) -> None:
     found["status"] = {"attached": False, "attachError": {"message": "disk is busy", "time": world.ago(minutes=1)}}
 
 
-@situation("3.2 #11", "CSI-N35", "CSI-W09")
+@situation("CSI-N35", "CSI-W09")
 def an_attachment_that_does_not_go(world: World) -> None:
     found = next(
         one for one in world.of("VolumeAttachment") if one["spec"]["source"]["persistentVolumeName"] == "pv-db-0"
@@ -207,7 +207,7 @@ def an_attachment_that_does_not_go(world: World) -> None:
     )
 
 
-@situation("aws-ebs 2100", "CSI-N34", starts_again={"StatefulSet shop/db": "no"})
+@situation("CSI-N34", starts_again={"StatefulSet shop/db": "no"})
 def a_volume_that_is_not_detached_because_the_kubelet_still_has_it_mounted(world: World) -> None:
     found = next(
         one for one in world.of("VolumeAttachment") if one["spec"]["source"]["persistentVolumeName"] == "pv-db-0"
@@ -218,13 +218,13 @@ def a_volume_that_is_not_detached_because_the_kubelet_still_has_it_mounted(world
     found["status"]["detachError"] = {"message": "context deadline exceeded", "time": world.ago(minutes=1)}
 
 
-@situation("3.2 #12", "CSI-N36")
+@situation("CSI-N36")
 def a_volume_attached_the_in_tree_way_to_a_migrated_kubelet(world: World) -> None:
     attached = world.get("Node", "win-1")["status"]["volumesAttached"]
     attached.append({"name": f"{IN_TREE_VSPHERE}/[ds] kubevols/left.vmdk", "devicePath": ""})
 
 
-@situation("7.1", "CSI-G02", classes={"pv-lh": "no"}, starts_again={"Deployment shop/lh": "no"})
+@situation("CSI-G02", classes={"pv-lh": "no"}, starts_again={"Deployment shop/lh": "no"})
 def a_driver_that_was_never_brought_to_windows(world: World) -> None:
     on_windows(world, "lh", smb("share-1"))
     install_linux_half(world)
@@ -236,12 +236,12 @@ def install_linux_half(world: World) -> None:
     controller(world, SMB, SMB.default_version)
 
 
-@situation("3.2 #2", "CSI-N44", starts_again={"Deployment shop/lh": "no"})
+@situation("CSI-N44", starts_again={"Deployment shop/lh": "no"})
 def an_unknown_driver_on_windows(world: World) -> None:
     on_windows(world, "lh", csi("driver.longhorn.io", "lh-1"))
 
 
-@situation("3.2 #7", "CSI-G03")
+@situation("CSI-G03")
 def a_plugin_whose_selector_leaves_a_node_out(world: World) -> None:
     del world.get("Node", "win-2")["metadata"]["labels"]["kubewin.io/csi-proxy"]
     spec = world.get("DaemonSet", VSPHERE.daemonset, VSPHERE.namespace)["spec"]["template"]["spec"]

@@ -15,14 +15,14 @@ def _pending(world: World, condition: Object, **status: object) -> None:
     world.get("Pod", "web-0", SHOP)["status"] = {"phase": "Pending", "conditions": [condition], **status}
 
 
-@situation("live state", "CSI-W22", starts_again={WEB: "no", "StatefulSet shop/db": "yes"})
+@situation("CSI-W22", starts_again={WEB: "no", "StatefulSet shop/db": "yes"})
 def a_pod_whose_containers_are_created_for_days(world: World) -> None:
     scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": world.ago(days=3)}
     waiting = {"name": "main", "ready": False, "restartCount": 0, "state": {"waiting": {"reason": "ContainerCreating"}}}
     _pending(world, scheduled, containerStatuses=[{**waiting, "image": "", "imageID": ""}])
 
 
-@situation("live state", "CSI-W22", starts_again={WEB: "no"})
+@situation("CSI-W22", starts_again={WEB: "no"})
 def a_pod_that_no_node_takes_for_a_reason_that_is_not_checked(world: World) -> None:
     message = "0/4 nodes are available: 2 Insufficient memory, 2 node(s) had untolerated taint."
     refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
@@ -30,12 +30,12 @@ def a_pod_that_no_node_takes_for_a_reason_that_is_not_checked(world: World) -> N
     del world.get("Pod", "web-0", SHOP)["spec"]["nodeName"]
 
 
-@situation("live state", "CSI-W23", starts_again={WEB: "unknown"})
+@situation("CSI-W23", starts_again={WEB: "unknown"})
 def a_pod_that_has_waited_for_a_minute(world: World) -> None:
     _pending(world, {"type": "PodScheduled", "status": "True", "lastTransitionTime": world.ago(minutes=1)})
 
 
-@situation("live state", "CSI-W22", starts_again={WEB: "no"})
+@situation("CSI-W22", starts_again={WEB: "no"})
 def a_deployment_whose_pods_a_quota_refuses(world: World) -> None:
     message = 'pods "web-6d4f-x" is forbidden: exceeded quota: compute'
     failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": message}
@@ -45,12 +45,12 @@ def a_deployment_whose_pods_a_quota_refuses(world: World) -> None:
     }
 
 
-@situation("live state", "CSI-W23", starts_again={"StatefulSet shop/db": "unknown"})
+@situation("CSI-W23", starts_again={"StatefulSet shop/db": "unknown"})
 def a_stateful_set_of_which_a_pod_is_not_created(world: World) -> None:
     world.get("StatefulSet", "db", SHOP)["status"] = {"replicas": 1}
 
 
-@situation("live state", "CSI-V41", starts_again={WEB: "unknown"})
+@situation("CSI-V41", starts_again={WEB: "unknown"})
 def a_claim_whose_volume_is_not_made_on_its_selected_node(world: World) -> None:
     claim = claim_of(world, "late", storage_class="late")
     claim["metadata"]["annotations"]["volume.kubernetes.io/selected-node"] = "win-1"
@@ -59,7 +59,7 @@ def a_claim_whose_volume_is_not_made_on_its_selected_node(world: World) -> None:
     _use(world, "late")
 
 
-@situation("live state", starts_again={WEB: "yes"})
+@situation(starts_again={WEB: "yes"})
 def a_claim_whose_selected_node_is_gone(world: World) -> None:
     a_claim_whose_volume_is_not_made_on_its_selected_node(world)
     claim = world.get("PersistentVolumeClaim", "late", SHOP)
@@ -72,7 +72,7 @@ def _use(world: World, claim: str) -> None:
     spec["volumes"] = [*spec["volumes"], {"name": "more", "persistentVolumeClaim": {"claimName": claim}}]
 
 
-@situation("live state", "CSI-G13", starts_again={"StatefulSet shop/db": "unknown", "Deployment shop/static": "yes"})
+@situation("CSI-G13", starts_again={"StatefulSet shop/db": "unknown", "Deployment shop/static": "yes"})
 def a_node_plugin_that_restarts_again_and_again(world: World) -> None:
     pod = world.get("Pod", f"{VSPHERE.daemonset}-win-1", VSPHERE.namespace)
     ended = {"exitCode": 1, "reason": "Error", "startedAt": world.ago(hours=4), "finishedAt": world.ago(hours=3)}

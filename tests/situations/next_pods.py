@@ -15,13 +15,13 @@ def _template(world: World) -> Object:
     return found
 
 
-@situation("all nodes", "CSI-W01", starts_again={WEB: "unknown", "StatefulSet shop/db": "yes"})
+@situation("CSI-W01", starts_again={WEB: "unknown", "StatefulSet shop/db": "yes"})
 def pods_that_only_a_toleration_lets_on_windows(world: World) -> None:
     for key in ("os", "nodeSelector"):
         del _template(world)[key]
 
 
-@situation("all nodes", "CSI-W01", starts_again={WEB: "unknown"})
+@situation("CSI-W01", starts_again={WEB: "unknown"})
 def pods_that_only_prefer_windows(world: World) -> None:
     pods_that_only_a_toleration_lets_on_windows(world)
     windows = {"matchExpressions": [{"key": "kubernetes.io/os", "operator": "In", "values": ["windows"]}]}
@@ -29,19 +29,19 @@ def pods_that_only_prefer_windows(world: World) -> None:
     _template(world)["affinity"] = {"nodeAffinity": preferred}
 
 
-@situation("all nodes", "CSI-W01", starts_again={WEB: "unknown"})
+@situation("CSI-W01", starts_again={WEB: "unknown"})
 def pods_of_windows_that_the_scheduler_may_put_on_linux(world: World) -> None:
     del _template(world)["nodeSelector"]
 
 
-@situation("all nodes", "CSI-W01", starts_again={"CronJob shop/nightly": "unknown"})
+@situation("CSI-W01", starts_again={"CronJob shop/nightly": "unknown"})
 def a_cron_job_whose_last_pod_ran_on_linux(world: World) -> None:
     workload(world, "CronJob", "nightly", undecided("share"))
     owner = owner_reference("CronJob", "nightly", SHOP)
     pod(world, "nightly-0", undecided("share", restartPolicy="Never"), on="linux-1", owner=owner, phase="Succeeded")
 
 
-@situation("all nodes")
+@situation()
 def a_linux_workload_that_the_taint_of_gke_keeps_from_windows(world: World) -> None:
     for node in windows_nodes(world):
         node["spec"]["taints"] = [{"key": "node.kubernetes.io/os", "value": "windows", "effect": "NoSchedule"}]
@@ -54,36 +54,36 @@ def a_linux_workload_that_the_taint_of_gke_keeps_from_windows(world: World) -> N
     workload(world, "Deployment", "plain", undecided("linux", tolerations=None), replicas=1)
 
 
-@situation("templates", "CSI-W08", starts_again={WEB: "unknown"})
+@situation("CSI-W08", starts_again={WEB: "unknown"})
 def a_deployment_that_is_paused(world: World) -> None:
     world.get("Deployment", "web", SHOP)["spec"]["paused"] = True
 
 
-@situation("templates", "CSI-W08", starts_again={"StatefulSet shop/db": "unknown"})
+@situation("CSI-W08", starts_again={"StatefulSet shop/db": "unknown"})
 def a_stateful_set_that_keeps_ordinals_at_an_earlier_revision(world: World) -> None:
     found = world.get("StatefulSet", "db", SHOP)
     found["spec"]["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
     found["status"] = {"replicas": 2, "currentRevision": "db-1", "updateRevision": "db-2"}
 
 
-@situation("templates", starts_again={"StatefulSet shop/db": "yes"})
+@situation(starts_again={"StatefulSet shop/db": "yes"})
 def a_stateful_set_with_a_partition_and_one_revision(world: World) -> None:
     a_stateful_set_that_keeps_ordinals_at_an_earlier_revision(world)
     world.get("StatefulSet", "db", SHOP)["status"]["updateRevision"] = "db-1"
 
 
-@situation("admission", "CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "no"})
+@situation("CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "no"})
 def pods_that_pod_security_of_their_namespace_refuses(world: World) -> None:
     world.get("Namespace", SHOP)["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "restricted"
 
 
-@situation("admission", "CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "yes"})
+@situation("CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "yes"})
 def pods_that_mount_the_host_where_pod_security_is_baseline(world: World) -> None:
     world.get("Namespace", SHOP)["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "baseline"
     _template(world)["volumes"].append({"name": "logs", "hostPath": {"path": "C:\\logs"}})
 
 
-@situation("admission", starts_again={WEB: "yes"})
+@situation(starts_again={WEB: "yes"})
 def pods_that_are_as_restricted_as_their_namespace(world: World) -> None:
     pods_that_pod_security_of_their_namespace_refuses(world)
     for one in world.objects:
@@ -92,7 +92,7 @@ def pods_that_are_as_restricted_as_their_namespace(world: World) -> None:
             template["spec"]["securityContext"] = {"runAsNonRoot": True}
 
 
-@situation("admission", "CSI-W20", starts_again={WEB: "no"}, only_here=NO_OPENSHIFT)
+@situation("CSI-W20", starts_again={WEB: "no"}, only_here=NO_OPENSHIFT)
 def pods_that_the_node_selector_of_their_namespace_keeps_on_linux(world: World) -> None:
     openshift(world)
     world.get("Namespace", SHOP)["metadata"]["annotations"] = {"openshift.io/node-selector": "kubernetes.io/os=linux"}
@@ -103,29 +103,29 @@ def _name_node(world: World, cpu: str) -> None:
     _template(world)["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
 
 
-@situation("kubelet", "CSI-W20", starts_again={WEB: "no"})
+@situation("CSI-W20", starts_again={WEB: "no"})
 def pods_that_name_a_node_without_room(world: World) -> None:
     _name_node(world, "64")
 
 
-@situation("kubelet", "CSI-W20", starts_again={"StatefulSet shop/db": "no"})
+@situation("CSI-W20", starts_again={"StatefulSet shop/db": "no"})
 def ordinals_that_name_a_node_of_linux(world: World) -> None:
     world.get("StatefulSet", "db", SHOP)["spec"]["template"]["spec"]["nodeName"] = "linux-1"
 
 
-@situation("kubelet", starts_again={WEB: "yes"})
+@situation(starts_again={WEB: "yes"})
 def pods_that_name_a_node_with_room(world: World) -> None:
     _name_node(world, "1")
 
 
-@situation("scheduler", "CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "yes"})
+@situation("CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "yes"})
 def pods_that_request_more_than_a_node_has(world: World) -> None:
     for node in windows_nodes(world):
         node["status"]["allocatable"] = {"cpu": "4", "memory": "16Gi", "pods": "110"}
     _template(world)["containers"][0]["resources"] = {"requests": {"cpu": "5"}}
 
 
-@situation("scheduler", "CSI-W09", starts_again={WEB: "unknown", "StatefulSet shop/db": "yes"})
+@situation("CSI-W09", starts_again={WEB: "unknown", "StatefulSet shop/db": "yes"})
 def pods_whose_port_of_the_host_is_taken_on_each_node(world: World) -> None:
     port = [{"containerPort": 80, "hostPort": 8080}]
     agent = pod_spec()
@@ -134,13 +134,13 @@ def pods_whose_port_of_the_host_is_taken_on_each_node(world: World) -> None:
     _template(world)["containers"][0]["ports"] = port
 
 
-@situation("scheduler", "CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "yes"})
+@situation("CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "yes"})
 def pods_beside_pods_that_are_nowhere(world: World) -> None:
     term = {"labelSelector": {"matchLabels": {"app": "gone"}}, "topologyKey": "kubernetes.io/hostname"}
     _template(world)["affinity"] = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
-@situation("scheduler", "CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "yes"})
+@situation("CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "yes"})
 def pods_that_spread_over_a_label_that_no_node_has(world: World) -> None:
     _template(world)["topologySpreadConstraints"] = [
         {
@@ -158,7 +158,7 @@ def _leave_room_on_one_node(world: World, request: str) -> None:
     _template(world)["containers"][0]["resources"] = {"requests": {"cpu": request}}
 
 
-@situation("scheduler", "CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "yes"})
+@situation("CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "yes"})
 def pods_for_which_a_node_has_room_one_by_one_and_not_together(world: World) -> None:
     # With priorities as admission sets them there is no pod to preempt.
     for one in world.of("Pod"):
@@ -166,12 +166,12 @@ def pods_for_which_a_node_has_room_one_by_one_and_not_together(world: World) -> 
     _leave_room_on_one_node(world, "3")
 
 
-@situation("scheduler", starts_again={WEB: "yes"})
+@situation(starts_again={WEB: "yes"})
 def pods_for_which_a_node_has_room_together(world: World) -> None:
     _leave_room_on_one_node(world, "2")
 
 
-@situation("scheduler", "CSI-W21", starts_again={WEB: "unknown", "StatefulSet shop/db": "yes"})
+@situation("CSI-W21", starts_again={WEB: "unknown", "StatefulSet shop/db": "yes"})
 def pods_that_keep_each_other_from_the_only_node_with_room(world: World) -> None:
     _leave_room_on_one_node(world, "2")
     term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
@@ -186,47 +186,47 @@ def _set_admission(world: World, **fields: object) -> None:
     _template(world).update(fields)
 
 
-@situation("admission", "CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "yes"})
+@situation("CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "yes"})
 def pods_whose_priority_class_does_not_exist(world: World) -> None:
     _set_admission(world, priorityClassName="gone")
 
 
-@situation("admission", starts_again={WEB: "yes"})
+@situation(starts_again={WEB: "yes"})
 def pods_whose_priority_class_exists(world: World) -> None:
     world.add("PriorityClass", "high", value=1000, preemptionPolicy="Never")
     _set_admission(world, priorityClassName="high", priority=1000, preemptionPolicy="Never")
 
 
-@situation("admission", "CSI-W20", starts_again={WEB: "no"})
+@situation("CSI-W20", starts_again={WEB: "no"})
 def pods_with_another_priority_than_their_class(world: World) -> None:
     world.add("PriorityClass", "high", value=1000)
     _set_admission(world, priorityClassName="high", priority=2000)
 
 
-@situation("admission", "CSI-W20", starts_again={WEB: "no"})
+@situation("CSI-W20", starts_again={WEB: "no"})
 def pods_that_may_preempt_although_the_default_class_may_not(world: World) -> None:
     world.add("PriorityClass", "usual", value=10, globalDefault=True, preemptionPolicy="Never")
     _set_admission(world, preemptionPolicy="PreemptLowerPriority")
 
 
-@situation("admission", "CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "yes"})
+@situation("CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "yes"})
 def pods_whose_service_account_does_not_exist(world: World) -> None:
     _set_admission(world, serviceAccountName="gone")
 
 
-@situation("admission", starts_again={WEB: "yes"})
+@situation(starts_again={WEB: "yes"})
 def pods_whose_service_account_exists(world: World) -> None:
     world.add("ServiceAccount", "web", SHOP)
     _set_admission(world, serviceAccountName="web")
 
 
-@situation("admission", "CSI-W20", starts_again={WEB: "yes", "StatefulSet shop/db": "no"})
+@situation("CSI-W20", starts_again={WEB: "yes", "StatefulSet shop/db": "no"})
 def a_node_plugin_whose_service_account_does_not_exist(world: World) -> None:
     plugin = next(one for one in world.of("DaemonSet") if one["metadata"]["namespace"] != SHOP)
     plugin["spec"]["template"]["spec"]["serviceAccountName"] = "gone"
 
 
-@situation("admission", "CSI-W20", starts_again={WEB: "no"})
+@situation("CSI-W20", starts_again={WEB: "no"})
 def pods_with_an_overhead_that_no_runtime_class_has(world: World) -> None:
     _set_admission(world, overhead={"memory": "100Mi"})
 
@@ -235,46 +235,46 @@ def _add_quota(world: World, hard: dict[str, str], used: dict[str, str], **spec:
     world.add("ResourceQuota", "team", SHOP, spec={"hard": hard, **spec}, status={"hard": hard, "used": used})
 
 
-@situation("admission", "CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "no"}, only_here=_NO_LIMITS)
+@situation("CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "no"}, only_here=_NO_LIMITS)
 def pods_of_a_namespace_that_uses_more_than_its_quota(world: World) -> None:
     _add_quota(world, {"pods": "3"}, {"pods": "4"})
 
 
-@situation("admission", starts_again={WEB: "yes", "StatefulSet shop/db": "yes"}, only_here=_NO_LIMITS)
+@situation(starts_again={WEB: "yes", "StatefulSet shop/db": "yes"}, only_here=_NO_LIMITS)
 def pods_that_their_quota_already_counts(world: World) -> None:
     _add_quota(world, {"pods": "4"}, {"pods": "4"})
 
 
-@situation("admission", "CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "no"}, only_here=_NO_LIMITS)
+@situation("CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "no"}, only_here=_NO_LIMITS)
 def pods_without_requests_where_a_quota_counts_them(world: World) -> None:
     _add_quota(world, {"requests.cpu": "100"}, {"requests.cpu": "0"})
 
 
-@situation("admission", starts_again={WEB: "yes", "StatefulSet shop/db": "yes"}, only_here=_NO_LIMITS)
+@situation(starts_again={WEB: "yes", "StatefulSet shop/db": "yes"}, only_here=_NO_LIMITS)
 def pods_that_get_their_requests_from_a_limit_range(world: World) -> None:
     pods_without_requests_where_a_quota_counts_them(world)
     part = {"type": "Container", "default": {"cpu": "1"}, "defaultRequest": {"cpu": "500m"}}
     world.add("LimitRange", "usual", SHOP, spec={"limits": [part]})
 
 
-@situation("admission", starts_again={WEB: "yes", "StatefulSet shop/db": "yes"}, only_here=_NO_LIMITS)
+@situation(starts_again={WEB: "yes", "StatefulSet shop/db": "yes"}, only_here=_NO_LIMITS)
 def pods_that_the_scope_of_a_quota_leaves_out(world: World) -> None:
     _add_quota(world, {"pods": "1"}, {"pods": "4"}, scopes=["Terminating"])
 
 
-@situation("admission", "CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "no"}, only_here=_NO_LIMITS)
+@situation("CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "no"}, only_here=_NO_LIMITS)
 def pods_without_a_limit_where_a_limit_range_asks_for_one(world: World) -> None:
     world.add("LimitRange", "most", SHOP, spec={"limits": [{"type": "Container", "max": {"memory": "1Gi"}}]})
 
 
-@situation("admission", "CSI-W21", starts_again={WEB: "unknown"}, only_here=_NO_LIMITS)
+@situation("CSI-W21", starts_again={WEB: "unknown"}, only_here=_NO_LIMITS)
 def pods_for_which_two_limit_ranges_have_defaults(world: World) -> None:
     for name, size in (("one", "512Mi"), ("other", "2Gi")):
         part = {"type": "Container", "default": {"memory": size}, "defaultRequest": {"memory": size}}
         world.add("LimitRange", name, SHOP, spec={"limits": [part]})
 
 
-@situation("scheduler", "CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "no"}, only_here=_NO_LIMITS)
+@situation("CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "no"}, only_here=_NO_LIMITS)
 def pods_that_a_limit_range_lets_request_more_than_a_node_has(world: World) -> None:
     for node in windows_nodes(world):
         node["status"]["allocatable"] = {"cpu": "4", "memory": "16Gi", "pods": "110"}
@@ -282,13 +282,13 @@ def pods_that_a_limit_range_lets_request_more_than_a_node_has(world: World) -> N
     world.add("LimitRange", "usual", SHOP, spec={"limits": [part]})
 
 
-@situation("admission", "CSI-W20", starts_again={WEB: "no"})
+@situation("CSI-W20", starts_again={WEB: "no"})
 def pods_that_probe_another_host_where_pod_security_is_baseline(world: World) -> None:
     world.get("Namespace", SHOP)["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "baseline"
     _template(world)["containers"][0]["livenessProbe"] = {"httpGet": {"host": "10.0.0.1", "port": 80}}
 
 
-@situation("admission", "CSI-W20", starts_again={WEB: "no"})
+@situation("CSI-W20", starts_again={WEB: "no"})
 def pods_that_say_they_may_run_as_root_where_all_containers_do_not(world: World) -> None:
     world.get("Namespace", SHOP)["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "restricted"
     _template(world)["securityContext"] = {"runAsNonRoot": False}
@@ -310,17 +310,17 @@ def _enforce_restricted(world: World, policy: str) -> None:
     }
 
 
-@situation("admission", "CSI-W20", starts_again={WEB: "yes", "StatefulSet shop/db": "no"})
+@situation("CSI-W20", starts_again={WEB: "yes", "StatefulSet shop/db": "no"})
 def pods_in_a_user_namespace_where_pod_security_is_restricted(world: World) -> None:
     _enforce_restricted(world, "v1.35")
 
 
-@situation("admission", "CSI-W20", starts_again={WEB: "no"})
+@situation("CSI-W20", starts_again={WEB: "no"})
 def pods_in_a_user_namespace_where_pod_security_is_older(world: World) -> None:
     _enforce_restricted(world, "v1.34")
 
 
-@situation("admission", "CSI-W20", "CSI-W21", starts_again={WEB: "unknown"})
+@situation("CSI-W20", "CSI-W21", starts_again={WEB: "unknown"})
 def pods_where_an_old_pod_security_policy_decides(world: World) -> None:
     labels = world.get("Namespace", SHOP)["metadata"]["labels"]
     labels["pod-security.kubernetes.io/enforce"] = "restricted"

@@ -26,7 +26,7 @@ HOST = "kubernetes.io/hostname"
 _IN_TREE = ("CSI-V10", "CSI-V11")
 
 
-@situation("API semantics", "CSI-V26", starts_again={"StatefulSet shop/old": "no"})
+@situation("CSI-V26", starts_again={"StatefulSet shop/old": "no"})
 def a_claim_template_with_the_annotation_of_a_class_that_is_gone(world: World) -> None:
     template = {
         "metadata": {"name": "data", "annotations": {"volume.beta.kubernetes.io/storage-class": "gone"}},
@@ -41,7 +41,7 @@ def a_claim_template_with_the_annotation_of_a_class_that_is_gone(world: World) -
     )
 
 
-@situation("API semantics", "CSI-W20", starts_again={"Deployment shop/web": "no", "Deployment shop/static": "yes"})
+@situation("CSI-W20", starts_again={"Deployment shop/web": "no", "Deployment shop/static": "yes"})
 def pods_that_tolerate_a_taint_for_a_minute(world: World) -> None:
     for one in windows_nodes(world):
         one["spec"]["taints"] = [{"key": "os", "value": "Windows", "effect": "NoExecute"}]
@@ -53,7 +53,7 @@ def pods_that_tolerate_a_taint_for_a_minute(world: World) -> None:
     spec["tolerations"] = [{"key": "os", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}]
 
 
-@situation("API semantics", "CSI-W09", starts_again={"Deployment shop/twice": "unknown"})
+@situation("CSI-W09", starts_again={"Deployment shop/twice": "unknown"})
 def a_pod_with_two_volumes_of_one_claim(world: World) -> None:
     volume(world, "pv-twice", csi(VSPHERE.name, "fcd-twice"), "twice")
     again = {"name": "again", "persistentVolumeClaim": {"claimName": "twice"}}
@@ -61,7 +61,7 @@ def a_pod_with_two_volumes_of_one_claim(world: World) -> None:
     workload(world, "Deployment", "twice", spec, replicas=1)
 
 
-@situation("early returns", "CSI-V15", starts_again={"Deployment shop/raw": "no"})
+@situation("CSI-V15", starts_again={"Deployment shop/raw": "no"})
 def a_local_volume_that_is_a_raw_device(world: World) -> None:
     here = {"matchExpressions": [{"key": HOST, "operator": "In", "values": ["win-1"]}]}
     affinity = {"required": {"nodeSelectorTerms": [here]}}
@@ -78,14 +78,14 @@ def _mount_in_tree(world: World, name: str, fs_type: str = "ntfs", **more: Any) 
 
 
 @situation(
-    "early returns", *_IN_TREE, "CSI-V18", starts_again={"Deployment shop/x": "unknown"}, only_here=NO_OLD_SERVER
+    *_IN_TREE, "CSI-V18", starts_again={"Deployment shop/x": "unknown"}, only_here=NO_OLD_SERVER
 )
 def a_disk_with_ext4_that_kubelets_mount_in_tree(world: World) -> None:
     _mount_in_tree(world, "x", "ext4")
     workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
 
 
-@situation("early returns", *_IN_TREE, "CSI-V15", starts_again={"Deployment shop/x": "no"}, only_here=NO_OLD_SERVER)
+@situation(*_IN_TREE, "CSI-V15", starts_again={"Deployment shop/x": "no"}, only_here=NO_OLD_SERVER)
 def a_raw_device_that_kubelets_mount_in_tree(world: World) -> None:
     _mount_in_tree(world, "x", volumeMode="Block")
     workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
@@ -99,41 +99,41 @@ def _limit_in_tree(world: World, limit: str) -> None:
     workload(world, "Deployment", "x", pod_spec("x", "y"), replicas=1)
 
 
-@situation("early returns", *_IN_TREE, "CSI-W20", starts_again={"Deployment shop/x": "no"}, only_here=NO_OLD_SERVER)
+@situation(*_IN_TREE, "CSI-W20", starts_again={"Deployment shop/x": "no"}, only_here=NO_OLD_SERVER)
 def more_disks_than_kubelets_attach_in_tree(world: World) -> None:
     _limit_in_tree(world, "1")
 
 
-@situation("early returns", *_IN_TREE, starts_again={"Deployment shop/x": "yes"}, only_here=NO_OLD_SERVER)
+@situation(*_IN_TREE, starts_again={"Deployment shop/x": "yes"}, only_here=NO_OLD_SERVER)
 def as_many_disks_as_kubelets_attach_in_tree(world: World) -> None:
     _limit_in_tree(world, "2")
 
 
-@situation("handles", "CSI-V31", starts_again={"Deployment shop/typo": "no"})
+@situation("CSI-V31", starts_again={"Deployment shop/typo": "no"})
 def a_disk_whose_handle_is_no_disk_of_azure(world: World) -> None:
     on_windows(world, "typo", csi(AZURE_DISK.name, "resourceGroups/rg/disks/d"))
 
 
-@situation("handles", "CSI-V31", starts_again={"Deployment shop/typo": "no"})
+@situation("CSI-V31", starts_again={"Deployment shop/typo": "no"})
 def a_share_of_azure_that_neither_handle_nor_attribute_names(world: World) -> None:
     on_windows(world, "typo", csi(AZURE_FILE.name, "share-1"))
 
 
-@situation("handles", starts_again={"Deployment shop/named": "yes"})
+@situation(starts_again={"Deployment shop/named": "yes"})
 def a_share_of_azure_that_an_attribute_names(world: World) -> None:
     source = csi(AZURE_FILE.name, "share-1")
     source["csi"]["volumeAttributes"] = {"shareName": "data"}
     on_windows(world, "named", source)
 
 
-@situation("handles", "CSI-V31", starts_again={"Deployment shop/far": "unknown"})
+@situation("CSI-V31", starts_again={"Deployment shop/far": "unknown"})
 def a_disk_of_google_whose_handle_alone_names_its_zone(world: World) -> None:
     install(world, "gce_pd", "csi_proxy")
     volume(world, "pv-far", csi(GCE.name, "projects/p/zones/a/disks/d"), "far")
     workload(world, "Deployment", "far", pod_spec("far"), on=["win-1"])
 
 
-@situation("handles", starts_again={"Deployment shop/near": "yes"})
+@situation(starts_again={"Deployment shop/near": "yes"})
 def a_disk_of_google_that_stays_in_the_zone_of_its_handle(world: World) -> None:
     install(world, "gce_pd", "csi_proxy")
     volume(world, "pv-near", csi(GCE.name, "projects/p/zones/a/disks/d"), "near")
@@ -141,7 +141,7 @@ def a_disk_of_google_that_stays_in_the_zone_of_its_handle(world: World) -> None:
     workload(world, "Deployment", "near", pod_spec("near", nodeSelector=zone), on=["win-1"])
 
 
-@situation("together", "CSI-V53", starts_again={"Deployment shop/one": "unknown", "Deployment shop/two": "unknown"})
+@situation("CSI-V53", starts_again={"Deployment shop/one": "unknown", "Deployment shop/two": "unknown"})
 def a_disk_for_workloads_that_are_pinned_to_different_nodes(world: World) -> None:
     volume(world, "pv-both", csi(VSPHERE.name, "fcd-both"), "both")
     for name, node in (("one", "win-1"), ("two", "win-2")):
@@ -149,7 +149,7 @@ def a_disk_for_workloads_that_are_pinned_to_different_nodes(world: World) -> Non
         workload(world, "Deployment", name, pod_spec("both", nodeSelector=selector), replicas=1, status={"replicas": 1})
 
 
-@situation("together", "CSI-N33", starts_again={"StatefulSet shop/pairs": "no"})
+@situation("CSI-N33", starts_again={"StatefulSet shop/pairs": "no"})
 def pods_with_two_volumes_each_on_nodes_with_an_odd_room(world: World) -> None:
     for node in ("win-1", "win-2"):
         drivers = world.get("CSINode", node)["spec"]["drivers"]
@@ -177,22 +177,22 @@ def use_unknown_driver(world: World, fs_type: str, *, attaches: bool) -> None:
     workload(world, "Deployment", "foreign", pod_spec("foreign"), replicas=1)
 
 
-@situation("unknown", "CSI-N46", "CSI-V18", starts_again={"Deployment shop/foreign": "unknown"})
+@situation("CSI-N46", "CSI-V18", starts_again={"Deployment shop/foreign": "unknown"})
 def a_disk_of_an_unknown_driver_that_linux_may_have_formatted(world: World) -> None:
     use_unknown_driver(world, "ext4", attaches=False)
 
 
-@situation("unknown", "CSI-N46", "CSI-V32", starts_again={"Deployment shop/foreign": "unknown"})
+@situation("CSI-N46", "CSI-V32", starts_again={"Deployment shop/foreign": "unknown"})
 def a_disk_of_an_unknown_driver_that_never_attached_one(world: World) -> None:
     use_unknown_driver(world, "", attaches=True)
 
 
-@situation("false blockers", starts_again={"Deployment shop/loud": "yes"})
+@situation(starts_again={"Deployment shop/loud": "yes"})
 def a_file_system_in_capital_letters(world: World) -> None:
     on_windows(world, "loud", csi(VSPHERE.name, "fcd-loud", "NTFS"))
 
 
-@situation("false blockers", starts_again={"Deployment shop/modes": "yes"})
+@situation(starts_again={"Deployment shop/modes": "yes"})
 def an_in_tree_disk_of_google_that_one_node_writes_or_many_read(world: World) -> None:
     install(world, "gce_pd", "csi_proxy")
     source = {"gcePersistentDisk": {"pdName": "d", "fsType": "ntfs"}}
@@ -204,14 +204,14 @@ def an_in_tree_disk_of_google_that_one_node_writes_or_many_read(world: World) ->
 
 
 @situation(
-    "API semantics", "CSI-W09", starts_again={"Deployment shop/web": "unknown", "StatefulSet shop/db": "unknown"}
+    "CSI-W09", starts_again={"Deployment shop/web": "unknown", "StatefulSet shop/db": "unknown"}
 )
 def nodes_that_are_being_deleted(world: World) -> None:
     for node in windows_nodes(world):
         node["metadata"].update(deletionTimestamp=world.ago(minutes=5), finalizers=["example.com/machine"])
 
 
-@situation("API semantics", "CSI-V40", starts_again={"StatefulSet shop/cache": "no"})
+@situation("CSI-V40", starts_again={"StatefulSet shop/cache": "no"})
 def a_claim_that_is_not_of_the_pod_whose_name_it_bears(world: World) -> None:
     claim = {
         "accessModes": ["ReadWriteOnce"],
@@ -223,14 +223,14 @@ def a_claim_that_is_not_of_the_pod_whose_name_it_bears(world: World) -> None:
     claim_of(world, "cache-0-scratch", storage_class="vsphere-csi-windows")
 
 
-@situation("API semantics", "CSI-V40", starts_again={"StatefulSet shop/cache": "no"})
+@situation("CSI-V40", starts_again={"StatefulSet shop/cache": "no"})
 def a_claim_that_names_its_pod_as_an_owner_that_does_not_control_it(world: World) -> None:
     a_claim_that_is_not_of_the_pod_whose_name_it_bears(world)
     owner = {**owner_reference("Pod", "cache-0", SHOP), "controller": False}
     world.get("PersistentVolumeClaim", "cache-0-scratch", SHOP)["metadata"]["ownerReferences"] = [owner]
 
 
-@situation("API semantics", "CSI-V31", starts_again={"Deployment shop/alone": "no"})
+@situation("CSI-V31", starts_again={"Deployment shop/alone": "no"})
 def a_disk_for_one_pod_with_an_attacher_from_before(world: World) -> None:
     volume(world, "pv-alone", csi(VSPHERE.name, "fcd-alone"), "alone", accessModes=["ReadWriteOncePod"])
     workload(world, "Deployment", "alone", pod_spec("alone"), replicas=1, strategy={"type": "Recreate"})
@@ -252,23 +252,23 @@ def _claims_of_one_volume(world: World, mode: str) -> None:
 _EACH = {"Deployment shop/first": "unknown", "Deployment shop/second": "unknown"}
 
 
-@situation("API semantics", "CSI-V41", starts_again=_EACH)
+@situation("CSI-V41", starts_again=_EACH)
 def one_free_volume_for_two_claims_that_wait_for_pods(world: World) -> None:
     _claims_of_one_volume(world, "WaitForFirstConsumer")
 
 
-@situation("API semantics", "CSI-V41", starts_again=_EACH)
+@situation("CSI-V41", starts_again=_EACH)
 def one_free_volume_for_two_claims(world: World) -> None:
     _claims_of_one_volume(world, "Immediate")
 
 
-@situation("API semantics", starts_again={"Deployment shop/first": "yes", "Deployment shop/second": "yes"})
+@situation(starts_again={"Deployment shop/first": "yes", "Deployment shop/second": "yes"})
 def a_free_volume_for_each_of_two_claims(world: World) -> None:
     _claims_of_one_volume(world, "WaitForFirstConsumer")
     volume(world, "pv-other", csi(VSPHERE.name, "fcd-other"), storage_class="static")
 
 
-@situation("API semantics", "CSI-D30", starts_again={"Deployment shop/next": "no"})
+@situation("CSI-D30", starts_again={"Deployment shop/next": "no"})
 def a_driver_of_the_user_on_aks_without_its_controller(world: World) -> None:
     for node in windows_nodes(world):
         node["metadata"]["labels"]["kubernetes.azure.com/cluster"] = "mc_group"
@@ -277,13 +277,13 @@ def a_driver_of_the_user_on_aks_without_its_controller(world: World) -> None:
     workload(world, "Deployment", "next", pod_spec("next"), replicas=1)
 
 
-@situation("false blockers", "CSI-V24", starts_again={"StatefulSet shop/db": "yes"})
+@situation("CSI-V24", starts_again={"StatefulSet shop/db": "yes"})
 def a_volume_that_is_deleted_once_its_claim_is_gone(world: World) -> None:
     metadata = world.get("PersistentVolume", "pv-db-0")["metadata"]
     metadata.update(deletionTimestamp=world.ago(hours=2), finalizers=["kubernetes.io/pv-protection"])
 
 
-@situation("false blockers", starts_again={"Deployment shop/web": "yes"})
+@situation(starts_again={"Deployment shop/web": "yes"})
 def pods_that_follow_another_workload_to_its_node(world: World) -> None:
     labels = world.get("StatefulSet", "db", SHOP)["spec"]["template"]["metadata"]["labels"]
     term = {"topologyKey": HOST, "labelSelector": {"matchLabels": labels}}
@@ -291,7 +291,7 @@ def pods_that_follow_another_workload_to_its_node(world: World) -> None:
     world.get("Deployment", "web", SHOP)["spec"]["template"]["spec"]["affinity"] = {"podAffinity": required}
 
 
-@situation("templates", "CSI-G14", starts_again={"StatefulSet shop/db": "unknown"})
+@situation("CSI-G14", starts_again={"StatefulSet shop/db": "unknown"})
 def a_node_plugin_with_ondelete_whose_next_image_is_broken(world: World) -> None:
     spec = world.get("DaemonSet", VSPHERE.daemonset, VSPHERE.namespace)["spec"]
     spec["updateStrategy"] = {"type": "OnDelete"}

@@ -25,13 +25,12 @@ from situations.cluster import (
 from situations.world import World
 
 
-@situation("target", target=Target(kubernetes="1.37"))
+@situation(target=Target(kubernetes="1.37"))
 def the_next_kubernetes_changes_nothing(world: World) -> None:
     pass
 
 
 @situation(
-    "target",
     "CSI-G11",
     "CSI-G20",
     target=Target(kubernetes="1.30"),
@@ -55,26 +54,25 @@ def an_upgrade_takes_in_tree_code_away_before_its_driver_is_there(world: World) 
     attached.append({"name": f"{IN_TREE_VSPHERE}/[ds] kubevols/legacy.vmdk", "devicePath": ""})
 
 
-@situation("target", "CSI-T01", target=Target(kubernetes="1.36"), classes={"pv-legacy": "yes"})
+@situation("CSI-T01", target=Target(kubernetes="1.36"), classes={"pv-legacy": "yes"})
 def kubelets_too_far_behind_for_the_target(world: World) -> None:
     kubelets(world, "v1.31.4")
 
 
-@situation("target", "CSI-V12", target=Target(kubernetes="1.31"), classes={"pv-rbd": "no"}, only_here=NO_OLD_SERVER)
+@situation("CSI-V12", target=Target(kubernetes="1.31"), classes={"pv-rbd": "no"}, only_here=NO_OLD_SERVER)
 def a_kind_that_the_target_no_longer_has(world: World) -> None:
     world.kubernetes = "v1.30.4"
     kubelets(world, "v1.30.4")
     on_windows(world, "rbd", {"rbd": {"monitors": ["m"], "image": "i"}})
 
 
-@situation("target", "CSI-V20", target=Target(kubernetes="1.29.0"), only_here=NO_OLD_SERVER)
+@situation("CSI-V20", target=Target(kubernetes="1.29.0"), only_here=NO_OLD_SERVER)
 def a_target_release_with_a_known_fault(world: World) -> None:
     world.kubernetes = "v1.28.9"
     kubelets(world, "v1.28.9", migrated=("kubernetes.io/azure-disk", IN_TREE_VSPHERE))
 
 
 @situation(
-    "6.6 A",
     "CSI-T18",
     target=Target(openshift="4.13.20", wmco="8.1.0"),
     only_here=NO_OPENSHIFT,
@@ -84,12 +82,12 @@ def scenario_a_both_operators_bring_csi_proxy(world: World) -> None:
     _operator_7(world, "7.2.0-1a2b3c")
 
 
-@situation("6.6 B", "CSI-T18", target=Target(openshift="4.13.20", wmco="8.1.0"), only_here=NO_OPENSHIFT)
+@situation("CSI-T18", target=Target(openshift="4.13.20", wmco="8.1.0"), only_here=NO_OPENSHIFT)
 def scenario_b_only_the_later_operator_brings_csi_proxy(world: World) -> None:
     _operator_7(world, "7.1.1-1a2b3c")
 
 
-@situation("6.6 C", "CSI-T18", "CSI-T03", target=Target(openshift="4.13.20", wmco="8.0.1"), only_here=NO_OPENSHIFT)
+@situation("CSI-T18", "CSI-T03", target=Target(openshift="4.13.20", wmco="8.0.1"), only_here=NO_OPENSHIFT)
 def scenario_c_the_later_operator_takes_csi_proxy_away(world: World) -> None:
     _operator_7(world, "7.2.0-1a2b3c")
 
@@ -109,12 +107,12 @@ def _operator_7(world: World, version: str) -> None:
             world.objects.remove(one)
 
 
-@situation("6.6 D", "CSI-T18", target=Target(openshift="4.14.1"), only_here=NO_OPENSHIFT)
+@situation("CSI-T18", target=Target(openshift="4.14.1"), only_here=NO_OPENSHIFT)
 def scenario_d_from_8_to_9_with_csi_proxy(world: World) -> None:
     _operator_8(world, "8.1.0-1a2b3c")
 
 
-@situation("6.6 E", "CSI-T18", target=Target(openshift="4.14.1"), only_here=NO_OPENSHIFT)
+@situation("CSI-T18", target=Target(openshift="4.14.1"), only_here=NO_OPENSHIFT)
 def scenario_e_from_8_without_csi_proxy_to_9(world: World) -> None:
     _operator_8(world, "8.0.1-1a2b3c")
 
@@ -127,13 +125,13 @@ def _operator_8(world: World, version: str) -> None:
     kubelets(world, "v1.26.9", migrated=("kubernetes.io/azure-disk", "kubernetes.io/azure-file"))
 
 
-@situation("6.6", "CSI-T06", "CSI-T07", target=Target(wmco="10.22.0"), only_here=NO_OPENSHIFT)
+@situation("CSI-T06", "CSI-T07", target=Target(wmco="10.22.0"), only_here=NO_OPENSHIFT)
 def an_operator_of_another_line(world: World) -> None:
     openshift(world)
     operator(world, "11.0.0-1a2b3c")
 
 
-@situation("6.6", "CSI-T18", "CSI-T14", target=Target(openshift="4.23.1"), only_here=NO_OPENSHIFT)
+@situation("CSI-T18", "CSI-T14", target=Target(openshift="4.23.1"), only_here=NO_OPENSHIFT)
 def an_operator_that_leaps_over_lines(world: World) -> None:
     openshift(world, "4.20.9")
     operator(world, "10.20.0-1a2b3c")
@@ -141,7 +139,6 @@ def an_operator_that_leaps_over_lines(world: World) -> None:
 
 # The API server of this cluster is later than its OpenShift; CSI-V10 and CSI-V50 are of that.
 @situation(
-    "correction 5",
     "CSI-T18",
     "CSI-T14",
     "CSI-T15",
@@ -157,28 +154,28 @@ def an_ebs_volume_from_before_the_operator_had_csi_proxy(world: World) -> None:
     on_windows(world, "ebs", {"awsElasticBlockStore": {"volumeID": "aws:///vol-1", "fsType": "ntfs"}})
 
 
-@situation("6.6", "CSI-T18", target=Target(openshift="4.23.1"), only_here=NO_OPENSHIFT)
+@situation("CSI-T18", target=Target(openshift="4.23.1"), only_here=NO_OPENSHIFT)
 def an_operator_that_goes_to_the_next_line(world: World) -> None:
     openshift(world, "4.22.9")
     operator(world, "10.22.0-1a2b3c")
 
 
-@situation("target", "CSI-T12", target=Target(kubernetes="1.27"))
+@situation("CSI-T12", target=Target(kubernetes="1.27"))
 def a_target_that_every_node_is_past(world: World) -> None:
     pass
 
 
-@situation("target", "CSI-T13", target=Target(openshift="4.23.1"))
+@situation("CSI-T13", target=Target(openshift="4.23.1"))
 def a_target_of_a_platform_that_this_is_not(world: World) -> None:
     pass
 
 
-@situation("target", "CSI-T02", target=Target(openshift="6.4"), only_here=NO_OPENSHIFT)
+@situation("CSI-T02", target=Target(openshift="6.4"), only_here=NO_OPENSHIFT)
 def an_unknown_line(world: World) -> None:
     openshift(world)
 
 
-@situation("openshift 4.20", "CSI-T18", target=Target(openshift="4.20.3"), only_here=NO_OPENSHIFT)
+@situation("CSI-T18", target=Target(openshift="4.20.3"), only_here=NO_OPENSHIFT)
 def a_release_of_openshift_that_ships_vsphere_as_a_host_process_container(world: World) -> None:
     openshift(world, "4.19.9")
     operator(world, "10.19.0-1a2b3c")

@@ -39,13 +39,13 @@ def _class(world: World, name: str, provisioner: str, mode: str, **parameters: s
 # Several pods with one claim
 
 
-@situation("one pod at a time", "CSI-V42", starts_again={"DaemonSet shop/x": "no"})
+@situation("CSI-V42", starts_again={"DaemonSet shop/x": "no"})
 def a_share_for_one_pod_in_a_daemon_set(world: World) -> None:
     _share(world, "ReadWriteOncePod")
     workload(world, "DaemonSet", "x", pod_spec("x"))
 
 
-@situation("one pod at a time", starts_again={"DaemonSet shop/x": "yes"})
+@situation(starts_again={"DaemonSet shop/x": "yes"})
 def a_share_for_one_pod_in_a_daemon_set_of_one_node(world: World) -> None:
     _share(world, "ReadWriteOncePod")
     workload(world, "DaemonSet", "x", pod_spec("x", nodeSelector=_KEPT))
@@ -59,30 +59,30 @@ def _ordinals(world: World, mode: str) -> None:
     workload(world, "StatefulSet", "x", pod_spec("x"), replicas=2, volumeClaimTemplates=[made])
 
 
-@situation("one pod at a time", "CSI-V42", starts_again={"StatefulSet shop/x": "no"})
+@situation("CSI-V42", starts_again={"StatefulSet shop/x": "no"})
 def ordinals_that_share_a_claim_for_one_pod(world: World) -> None:
     _ordinals(world, "ReadWriteOncePod")
 
 
-@situation("one pod at a time", starts_again={"StatefulSet shop/x": "yes"})
+@situation(starts_again={"StatefulSet shop/x": "yes"})
 def ordinals_that_share_a_claim_for_many_nodes(world: World) -> None:
     _ordinals(world, "ReadWriteMany")
 
 
-@situation("one node at a time", "CSI-V53", starts_again={"Job shop/x": "unknown"})
+@situation("CSI-V53", starts_again={"Job shop/x": "unknown"})
 def a_job_whose_pods_share_a_disk(world: World) -> None:
     _disk(world)
     workload(world, "Job", "x", pod_spec("x"), parallelism=3)
 
 
-@situation("one node at a time", starts_again={"Job shop/x": "yes"})
+@situation(starts_again={"Job shop/x": "yes"})
 def a_job_whose_pods_come_one_after_another(world: World) -> None:
     _disk(world)
     workload(world, "Job", "x", pod_spec("x"), parallelism=3, completions=1)
 
 
 @situation(
-    "one node at a time", "CSI-V53", starts_again={"Deployment shop/x": "unknown", "Deployment shop/y": "unknown"}
+    "CSI-V53", starts_again={"Deployment shop/x": "unknown", "Deployment shop/y": "unknown"}
 )
 def two_workloads_that_start_with_one_disk(world: World) -> None:
     _disk(world)
@@ -90,14 +90,14 @@ def two_workloads_that_start_with_one_disk(world: World) -> None:
         workload(world, "Deployment", name, pod_spec("x"), replicas=1)
 
 
-@situation("one node at a time", starts_again={"Deployment shop/x": "yes", "Deployment shop/y": "yes"})
+@situation(starts_again={"Deployment shop/x": "yes", "Deployment shop/y": "yes"})
 def two_workloads_that_start_with_one_disk_on_one_node(world: World) -> None:
     _disk(world)
     for name in ("x", "y"):
         workload(world, "Deployment", name, pod_spec("x", nodeSelector=_KEPT), replicas=1)
 
 
-@situation("one pod at a time", "CSI-V42", starts_again={"Deployment shop/x": "no", "Deployment shop/y": "no"})
+@situation("CSI-V42", starts_again={"Deployment shop/x": "no", "Deployment shop/y": "no"})
 def two_workloads_that_start_with_a_share_for_one_pod(world: World) -> None:
     _share(world, "ReadWriteOncePod")
     for name in ("x", "y"):
@@ -110,23 +110,23 @@ def _rolling(world: World, surge: str | int) -> None:
     workload(world, "Deployment", "x", pod_spec("x"), replicas=1, strategy=strategy)
 
 
-@situation("one pod at a time", "CSI-V43", starts_again={"Deployment shop/x": "unknown"})
+@situation("CSI-V43", starts_again={"Deployment shop/x": "unknown"})
 def a_share_for_one_pod_and_a_rollout_that_starts_the_next_before(world: World) -> None:
     _rolling(world, "25%")
 
 
-@situation("one pod at a time", starts_again={"Deployment shop/x": "yes"})
+@situation(starts_again={"Deployment shop/x": "yes"})
 def a_share_for_one_pod_and_a_rollout_that_ends_the_last_before(world: World) -> None:
     _rolling(world, 0)
 
 
-@situation("one pod at a time", "CSI-V43", starts_again={"Deployment shop/x": "unknown"})
+@situation("CSI-V43", starts_again={"Deployment shop/x": "unknown"})
 def a_share_for_one_pod_and_the_strategy_of_the_api(world: World) -> None:
     _share(world, "ReadWriteOncePod")
     workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
 
 
-@situation("one pod at a time", starts_again={"Deployment shop/x": "yes"})
+@situation(starts_again={"Deployment shop/x": "yes"})
 def a_share_for_one_pod_and_a_strategy_that_recreates(world: World) -> None:
     _share(world, "ReadWriteOncePod")
     workload(world, "Deployment", "x", pod_spec("x"), replicas=1, strategy={"type": "Recreate"})
@@ -139,12 +139,12 @@ def _own_share(world: World, secret: str) -> None:
     workload(world, "Deployment", "x", pod_spec(extra_volumes=[own]), replicas=1)
 
 
-@situation("taken", "CSI-V31", starts_again={"Deployment shop/x": "no"})
+@situation("CSI-V31", starts_again={"Deployment shop/x": "no"})
 def a_share_of_a_pod_without_a_secret(world: World) -> None:
     _own_share(world, "secretnames")
 
 
-@situation("taken", starts_again={"Deployment shop/x": "yes"})
+@situation(starts_again={"Deployment shop/x": "yes"})
 def a_share_of_a_pod_with_a_secret(world: World) -> None:
     _own_share(world, "secretName")
 
@@ -157,12 +157,12 @@ def _from_class(world: World, name: str) -> None:
     workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
 
 
-@situation("taken", "CSI-V31", starts_again={"Deployment shop/x": "no"})
+@situation("CSI-V31", starts_again={"Deployment shop/x": "no"})
 def a_class_of_shares_without_a_secret_for_nodes(world: World) -> None:
     _from_class(world, "provisioner")
 
 
-@situation("taken", starts_again={"Deployment shop/x": "yes"})
+@situation(starts_again={"Deployment shop/x": "yes"})
 def a_class_of_shares_with_a_secret_for_nodes(world: World) -> None:
     _from_class(world, "node-stage")
 
@@ -174,17 +174,17 @@ def _device(world: World, key: str, path: str) -> None:
     workload(world, "StatefulSet", "x", spec, replicas=1, volumeClaimTemplates=[_template("vsphere-csi-windows")])
 
 
-@situation("taken", "CSI-V15", starts_again={"StatefulSet shop/x": "no"})
+@situation("CSI-V15", starts_again={"StatefulSet shop/x": "no"})
 def a_new_file_system_that_a_container_takes_as_a_device(world: World) -> None:
     _device(world, "volumeDevices", "devicePath")
 
 
-@situation("taken", starts_again={"StatefulSet shop/x": "yes"})
+@situation(starts_again={"StatefulSet shop/x": "yes"})
 def a_new_file_system_that_a_container_mounts(world: World) -> None:
     _device(world, "volumeMounts", "mountPath")
 
 
-@situation("one pod at a time", starts_again={"Deployment shop/x": "yes"})
+@situation(starts_again={"Deployment shop/x": "yes"})
 def a_share_for_one_pod_whose_second_user_is_scaled_to_zero(world: World) -> None:
     _share(world, "ReadWriteOncePod")
     workload(world, "Deployment", "x", pod_spec("x"), replicas=1, strategy={"type": "Recreate"})
@@ -201,12 +201,12 @@ def _waits(world: World, **since: float) -> None:
     workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
 
 
-@situation("waiting", "CSI-V41", starts_again={"Deployment shop/x": "unknown"})
+@situation("CSI-V41", starts_again={"Deployment shop/x": "unknown"})
 def a_claim_for_which_no_volume_was_made_for_days(world: World) -> None:
     _waits(world, days=3)
 
 
-@situation("waiting", starts_again={"Deployment shop/x": "yes"})
+@situation(starts_again={"Deployment shop/x": "yes"})
 def a_claim_for_which_a_volume_is_just_being_made(world: World) -> None:
     _waits(world, minutes=2)
 
@@ -219,12 +219,12 @@ def _attaching(world: World, **since: float) -> None:
     workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
 
 
-@situation("waiting", "CSI-N34", starts_again={"Deployment shop/x": "no"})
+@situation("CSI-N34", starts_again={"Deployment shop/x": "no"})
 def an_attachment_without_an_attacher(world: World) -> None:
     _attaching(world, hours=3)
 
 
-@situation("waiting", starts_again={"Deployment shop/x": "yes"})
+@situation(starts_again={"Deployment shop/x": "yes"})
 def an_attachment_that_is_just_being_done(world: World) -> None:
     _attaching(world, minutes=2)
 
@@ -237,12 +237,12 @@ def _leaving(world: World, **since: float) -> None:
     world.get("Pod", "x-0", SHOP)["metadata"]["deletionTimestamp"] = world.ago(**since)
 
 
-@situation("waiting", "CSI-V53", starts_again={"Deployment shop/x": "unknown"})
+@situation("CSI-V53", starts_again={"Deployment shop/x": "unknown"})
 def a_pod_that_should_be_gone_and_has_its_disk_still(world: World) -> None:
     _leaving(world, hours=5)
 
 
-@situation("waiting", starts_again={"Deployment shop/x": "yes"})
+@situation(starts_again={"Deployment shop/x": "yes"})
 def a_pod_that_lets_its_disk_go(world: World) -> None:
     _leaving(world, minutes=2)
 
@@ -257,12 +257,12 @@ def _free(world: World, source: Object) -> None:
     workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
 
 
-@situation("taken", "CSI-W09", starts_again={"Deployment shop/x": "unknown"})
+@situation("CSI-W09", starts_again={"Deployment shop/x": "unknown"})
 def a_claim_that_may_take_a_share_of_nfs(world: World) -> None:
     _free(world, {"nfs": {"server": "s", "path": "/"}})
 
 
-@situation("taken", starts_again={"Deployment shop/x": "yes"})
+@situation(starts_again={"Deployment shop/x": "yes"})
 def a_claim_that_may_take_a_disk_of_the_same_driver(world: World) -> None:
     _free(world, csi(AZURE_DISK.name, "/subscriptions/s/free"))
 
@@ -276,12 +276,12 @@ def _local(world: World, node: str) -> None:
     workload(world, "StatefulSet", "x", pod_spec(), replicas=1, volumeClaimTemplates=[_template("local")])
 
 
-@situation("taken", "CSI-V26", starts_again={"StatefulSet shop/x": "no"})
+@situation("CSI-V26", starts_again={"StatefulSet shop/x": "no"})
 def a_disk_of_a_linux_node_for_a_claim_that_waits(world: World) -> None:
     _local(world, "linux-1")
 
 
-@situation("taken", starts_again={"StatefulSet shop/x": "yes"})
+@situation(starts_again={"StatefulSet shop/x": "yes"})
 def a_disk_of_a_windows_node_for_a_claim_that_waits(world: World) -> None:
     _local(world, "win-1")
 
@@ -293,12 +293,12 @@ def _reserved(world: World, source: Object) -> None:
     workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
 
 
-@situation("taken", "CSI-V30", classes={"pv-x": "no"}, starts_again={"Deployment shop/x": "no"})
+@situation("CSI-V30", classes={"pv-x": "no"}, starts_again={"Deployment shop/x": "no"})
 def a_volume_of_nfs_that_is_reserved_for_a_claim(world: World) -> None:
     _reserved(world, {"nfs": {"server": "s", "path": "/"}})
 
 
-@situation("taken", classes={"pv-x": "yes"}, starts_again={"Deployment shop/x": "yes"})
+@situation(classes={"pv-x": "yes"}, starts_again={"Deployment shop/x": "yes"})
 def a_share_that_is_reserved_for_a_claim(world: World) -> None:
     _reserved(world, csi(AZURE_FILE.name, "rg#account#x", ""))
 
@@ -314,12 +314,12 @@ def _reserved_for_ordinals(world: World, ordinals: tuple[int, ...]) -> None:
             one["spec"]["storageClassName"] = "by-hand"
 
 
-@situation("taken", "CSI-V26", starts_again={"StatefulSet shop/x": "no"})
+@situation("CSI-V26", starts_again={"StatefulSet shop/x": "no"})
 def a_disk_that_is_reserved_for_one_ordinal_of_two(world: World) -> None:
     _reserved_for_ordinals(world, (0,))
 
 
-@situation("taken", classes={"pv-0": "yes", "pv-1": "yes"}, starts_again={"StatefulSet shop/x": "yes"})
+@situation(classes={"pv-0": "yes", "pv-1": "yes"}, starts_again={"StatefulSet shop/x": "yes"})
 def disks_that_are_reserved_for_each_ordinal(world: World) -> None:
     _reserved_for_ordinals(world, (0, 1))
 
@@ -331,12 +331,12 @@ def _ephemeral_disk(world: World, source: Object) -> None:
     workload(world, "StatefulSet", "x", pod_spec(), replicas=1, volumeClaimTemplates=[_template("by-hand")])
 
 
-@situation("taken", "CSI-V30", classes={"pv-0": "no"}, starts_again={"StatefulSet shop/x": "no"})
+@situation("CSI-V30", classes={"pv-0": "no"}, starts_again={"StatefulSet shop/x": "no"})
 def a_volume_of_nfs_that_is_reserved_for_an_ordinal(world: World) -> None:
     _ephemeral_disk(world, {"nfs": {"server": "s", "path": "/"}})
 
 
-@situation("taken", classes={"pv-0": "yes"}, starts_again={"StatefulSet shop/x": "yes"})
+@situation(classes={"pv-0": "yes"}, starts_again={"StatefulSet shop/x": "yes"})
 def a_share_that_is_reserved_for_an_ordinal(world: World) -> None:
     _ephemeral_disk(world, csi(AZURE_FILE.name, "rg#account#x", ""))
 
@@ -352,17 +352,17 @@ def _defaults(world: World, newer: str) -> None:
     workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
 
 
-@situation("taken", "CSI-V32", starts_again={"Deployment shop/x": "unknown"})
+@situation("CSI-V32", starts_again={"Deployment shop/x": "unknown"})
 def the_newer_of_two_default_classes_makes_volumes_of_linux(world: World) -> None:
     _defaults(world, "for-linux")
 
 
-@situation("taken", starts_again={"Deployment shop/x": "yes"})
+@situation(starts_again={"Deployment shop/x": "yes"})
 def the_newer_of_two_default_classes_makes_volumes_of_windows(world: World) -> None:
     _defaults(world, "for-windows")
 
 
-@situation("capacity", "CSI-V41", starts_again={"Deployment shop/x": "unknown"})
+@situation("CSI-V41", starts_again={"Deployment shop/x": "unknown"})
 def a_driver_that_reports_its_free_capacity(world: World) -> None:
     world.get("CSIDriver", VSPHERE.name)["spec"]["storageCapacity"] = True
     world.get("StorageClass", "vsphere-csi-windows")["volumeBindingMode"] = "WaitForFirstConsumer"
@@ -378,17 +378,17 @@ def _with(world: World, extra: Any) -> None:
     workload(world, "Deployment", "x", pod_spec("x", extra_volumes=[{"name": "more", **extra}]), replicas=1)
 
 
-@situation("unsure", "CSI-W09", starts_again={"Deployment shop/x": "unknown"})
+@situation("CSI-W09", starts_again={"Deployment shop/x": "unknown"})
 def a_pod_with_a_volume_that_is_an_image(world: World) -> None:
     _with(world, {"image": {"reference": "registry.example.com/model:1"}})
 
 
-@situation("unsure", "CSI-W09", starts_again={"Deployment shop/x": "unknown"})
+@situation("CSI-W09", starts_again={"Deployment shop/x": "unknown"})
 def a_pod_with_a_volume_that_is_a_repository(world: World) -> None:
     _with(world, {"gitRepo": {"repository": "https://git.example.com/x.git"}})
 
 
-@situation("unsure", starts_again={"Deployment shop/x": "yes"})
+@situation(starts_again={"Deployment shop/x": "yes"})
 def a_pod_with_a_volume_that_is_empty(world: World) -> None:
     _with(world, {"emptyDir": {}})
 
@@ -397,7 +397,6 @@ def a_pod_with_a_volume_that_is_empty(world: World) -> None:
 
 
 @situation(
-    "around",
     "CSI-W20",
     starts_again={"Deployment brief/x": "no"},
     only_here="a server takes nothing into such a namespace",
@@ -407,7 +406,7 @@ def a_namespace_that_is_being_deleted(world: World) -> None:
     world.get("Namespace", "brief")["status"]["phase"] = "Terminating"
 
 
-@situation("around", starts_again={"Deployment brief/x": "yes"})
+@situation(starts_again={"Deployment brief/x": "yes"})
 def a_namespace_that_stays(world: World) -> None:
     world.add("Namespace", "brief", spec={}, status={"phase": "Active"})
     source = csi(AZURE_FILE.name, "rg#account#x", "")
@@ -421,24 +420,24 @@ def _foreign(world: World) -> None:
     workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
 
 
-@situation("around", "CSI-N46", "CSI-V32", starts_again={"Deployment shop/x": "unknown"})
+@situation("CSI-N46", "CSI-V32", starts_again={"Deployment shop/x": "unknown"})
 def a_driver_of_others_without_its_csidriver(world: World) -> None:
     _foreign(world)
 
 
-@situation("around", "CSI-N46", starts_again={"Deployment shop/x": "yes"})
+@situation("CSI-N46", starts_again={"Deployment shop/x": "yes"})
 def a_driver_of_others_with_its_csidriver(world: World) -> None:
     _foreign(world)
     world.add("CSIDriver", "disk.example.com", spec={"attachRequired": False})
 
 
-@situation("around", starts_again={"Job shop/x": "yes"})
+@situation(starts_again={"Job shop/x": "yes"})
 def a_job_that_is_done_and_whose_claim_is_gone(world: World) -> None:
     status = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}
     workload(world, "Job", "x", pod_spec("x"), status=status)
 
 
-@situation("around", "CSI-V27", starts_again={"Job shop/x": "no"})
+@situation("CSI-V27", starts_again={"Job shop/x": "no"})
 def a_job_that_is_not_done_and_whose_claim_is_gone(world: World) -> None:
     workload(world, "Job", "x", pod_spec("x"))
 
@@ -451,12 +450,12 @@ def _platform(world: World, enforced: str) -> None:
     workload(world, "Deployment", "x", spec, replicas=1)
 
 
-@situation("around", "CSI-V28", starts_again={"Deployment shop/x": "no"}, only_here=NO_OPENSHIFT)
+@situation("CSI-V28", starts_again={"Deployment shop/x": "no"}, only_here=NO_OPENSHIFT)
 def a_share_of_a_pod_in_a_namespace_of_openshift_that_allows_less(world: World) -> None:
     _platform(world, "baseline")
 
 
-@situation("around", starts_again={"Deployment shop/x": "yes"}, only_here=NO_OPENSHIFT)
+@situation(starts_again={"Deployment shop/x": "yes"}, only_here=NO_OPENSHIFT)
 def a_share_of_a_pod_in_a_namespace_of_openshift_that_allows_it(world: World) -> None:
     _platform(world, "privileged")
 
@@ -477,12 +476,12 @@ def _many(world: World, limit: int) -> None:
     workload(world, "StatefulSet", "x", pod_spec(), replicas=7, volumeClaimTemplates=[made])
 
 
-@situation("limits together", "CSI-N33", starts_again={"StatefulSet shop/x": "no"})
+@situation("CSI-N33", starts_again={"StatefulSet shop/x": "no"})
 def more_ordinals_than_all_nodes_take_volumes(world: World) -> None:
     _many(world, 4)
 
 
-@situation("limits together", starts_again={"StatefulSet shop/x": "yes"})
+@situation(starts_again={"StatefulSet shop/x": "yes"})
 def as_many_ordinals_as_all_nodes_take_volumes(world: World) -> None:
     _many(world, 5)
 
@@ -493,12 +492,12 @@ def _bound(world: World, limit: int) -> None:
     _many(world, limit)
 
 
-@situation("limits together", "CSI-N33", starts_again={"StatefulSet shop/x": "no"})
+@situation("CSI-N33", starts_again={"StatefulSet shop/x": "no"})
 def more_bound_claims_than_all_nodes_take_volumes(world: World) -> None:
     _bound(world, 4)
 
 
-@situation("limits together", starts_again={"StatefulSet shop/x": "yes"})
+@situation(starts_again={"StatefulSet shop/x": "yes"})
 def as_many_bound_claims_as_all_nodes_take_volumes(world: World) -> None:
     _bound(world, 5)
 
@@ -512,7 +511,6 @@ def _sets(world: World, limit: int) -> None:
 
 
 @situation(
-    "limits together",
     "CSI-N33",
     starts_again={"StatefulSet shop/x": "unknown", "StatefulSet shop/y": "unknown", "StatefulSet shop/db": "unknown"},
 )
@@ -520,7 +518,7 @@ def workloads_of_which_each_fits_and_not_all_of_them(world: World) -> None:
     _sets(world, 4)
 
 
-@situation("limits together", starts_again={"StatefulSet shop/x": "yes", "StatefulSet shop/y": "yes"})
+@situation(starts_again={"StatefulSet shop/x": "yes", "StatefulSet shop/y": "yes"})
 def workloads_that_fit_together(world: World) -> None:
     _sets(world, 5)
 
@@ -535,11 +533,11 @@ def _kept(world: World, second: str) -> None:
         workload(world, "Deployment", name, pod_spec(name, nodeSelector=selector), replicas=1)
 
 
-@situation("limits together", "CSI-N33", starts_again={"Deployment shop/x": "unknown", "Deployment shop/y": "unknown"})
+@situation("CSI-N33", starts_again={"Deployment shop/x": "unknown", "Deployment shop/y": "unknown"})
 def workloads_that_are_kept_on_one_node_and_do_not_fit_there(world: World) -> None:
     _kept(world, "win-1")
 
 
-@situation("limits together", starts_again={"Deployment shop/x": "yes", "Deployment shop/y": "yes"})
+@situation(starts_again={"Deployment shop/x": "yes", "Deployment shop/y": "yes"})
 def workloads_that_are_kept_on_two_nodes_and_fit_there(world: World) -> None:
     _kept(world, "win-2")

@@ -18,12 +18,12 @@ def _in_zones(world: World, *zones: str) -> None:
     workload(world, "Deployment", "zoned", pod_spec(*names), replicas=1)
 
 
-@situation("walk together", "CSI-W20", starts_again={"Deployment shop/zoned": "no"})
+@situation("CSI-W20", starts_again={"Deployment shop/zoned": "no"})
 def two_volumes_in_two_zones(world: World) -> None:
     _in_zones(world, "a", "b")
 
 
-@situation("walk together", starts_again={"Deployment shop/zoned": "yes"})
+@situation(starts_again={"Deployment shop/zoned": "yes"})
 def two_volumes_in_one_zone(world: World) -> None:
     _in_zones(world, "a", "a")
 
@@ -40,12 +40,12 @@ def _openshift_4_13(world: World) -> None:
         one["metadata"]["annotations"].pop("pv.kubernetes.io/migrated-to", None)
 
 
-@situation("walk attach", "CSI-V50", starts_again={"Deployment shop/legacy": "no"}, only_here=NO_OPENSHIFT)
+@situation("CSI-V50", starts_again={"Deployment shop/legacy": "no"}, only_here=NO_OPENSHIFT)
 def a_kubelet_that_migrates_and_a_control_plane_that_does_not(world: World) -> None:
     _openshift_4_13(world)
 
 
-@situation("walk attach", "CSI-V51", starts_again={"Deployment shop/legacy": "unknown"}, only_here=NO_OPENSHIFT)
+@situation("CSI-V51", starts_again={"Deployment shop/legacy": "unknown"}, only_here=NO_OPENSHIFT)
 def a_kubelet_that_migrates_and_a_choice_that_no_volume_shows(world: World) -> None:
     _openshift_4_13(world)
     for one in world.of("PersistentVolume"):
@@ -53,7 +53,6 @@ def a_kubelet_that_migrates_and_a_choice_that_no_volume_shows(world: World) -> N
 
 
 @situation(
-    "walk attach",
     "CSI-V10",
     "CSI-V50",
     starts_again={"Deployment shop/legacy": "no"},
@@ -64,26 +63,26 @@ def a_control_plane_without_the_code_that_a_kubelet_waits_for(world: World) -> N
     kubelets(world, "v1.28.9", migrated=("kubernetes.io/azure-disk", "kubernetes.io/azure-file"))
 
 
-@situation("walk attach", starts_again={"Deployment shop/legacy": "yes"}, only_here=NO_OLD_SERVER)
+@situation(starts_again={"Deployment shop/legacy": "yes"}, only_here=NO_OLD_SERVER)
 def a_control_plane_without_code_that_no_kubelet_waits_for(world: World) -> None:
     world.kubernetes = "v1.30.1"
     kubelets(world, "v1.28.9", migrated=("kubernetes.io/azure-disk", "kubernetes.io/azure-file", IN_TREE_VSPHERE))
 
 
-@situation("walk attach", "CSI-V10", starts_again={"Deployment shop/legacy": "yes"}, only_here=NO_OLD_SERVER)
+@situation("CSI-V10", starts_again={"Deployment shop/legacy": "yes"}, only_here=NO_OLD_SERVER)
 def a_control_plane_that_attaches_for_a_kubelet_in_tree(world: World) -> None:
     world.kubernetes = "v1.29.4"
     kubelets(world, "v1.28.9", migrated=("kubernetes.io/azure-disk", "kubernetes.io/azure-file"))
 
 
-@situation("walk attach", "CSI-V51", starts_again={"Deployment shop/legacy": "unknown"}, only_here=NO_OLD_SERVER)
+@situation("CSI-V51", starts_again={"Deployment shop/legacy": "unknown"}, only_here=NO_OLD_SERVER)
 def a_control_plane_that_does_not_say_whether_it_migrates(world: World) -> None:
     a_control_plane_that_wrote_that_it_migrates(world)
     for one in world.of("PersistentVolume"):
         one["metadata"]["annotations"] = {}
 
 
-@situation("walk attach", starts_again={"Deployment shop/legacy": "yes"}, only_here=NO_OLD_SERVER)
+@situation(starts_again={"Deployment shop/legacy": "yes"}, only_here=NO_OLD_SERVER)
 def a_control_plane_that_wrote_that_it_migrates(world: World) -> None:
     world.kubernetes = "v1.24.9"
     kubelets(world, "v1.24.9", migrated=("kubernetes.io/azure-disk", "kubernetes.io/azure-file", IN_TREE_VSPHERE))
@@ -101,12 +100,12 @@ def _two_users(world: World, second: str) -> None:
     workload(world, "Deployment", "second", pod_spec("both", nodeSelector=selector), replicas=1)
 
 
-@situation("walk attach", "CSI-V53", starts_again={"Deployment shop/second": "no"})
+@situation("CSI-V53", starts_again={"Deployment shop/second": "no"})
 def a_volume_that_a_pod_on_another_node_holds(world: World) -> None:
     _two_users(world, "win-2")
 
 
-@situation("walk attach", starts_again={"Deployment shop/second": "yes"})
+@situation(starts_again={"Deployment shop/second": "yes"})
 def a_volume_that_a_pod_on_the_same_node_holds(world: World) -> None:
     _two_users(world, "win-1")
 
@@ -117,17 +116,17 @@ def _replicas(world: World, replicas: int, node: str = "") -> None:
     workload(world, "Deployment", "alike", pod_spec("one", nodeSelector=selector), replicas=replicas)
 
 
-@situation("walk attach", "CSI-V53", starts_again={"Deployment shop/alike": "unknown"})
+@situation("CSI-V53", starts_again={"Deployment shop/alike": "unknown"})
 def two_replicas_with_one_volume_for_one_node(world: World) -> None:
     _replicas(world, 2)
 
 
-@situation("walk attach", starts_again={"Deployment shop/alike": "yes"})
+@situation(starts_again={"Deployment shop/alike": "yes"})
 def one_replica_with_one_volume_for_one_node(world: World) -> None:
     _replicas(world, 1)
 
 
-@situation("walk attach", starts_again={"Deployment shop/alike": "yes"})
+@situation(starts_again={"Deployment shop/alike": "yes"})
 def two_replicas_with_one_volume_that_are_kept_on_one_node(world: World) -> None:
     _replicas(world, 2, "win-1")
 
@@ -142,11 +141,11 @@ def _down(world: World, *taints: Object) -> None:
     node["spec"]["taints"] += [{"key": "node.kubernetes.io/unreachable", "effect": "NoSchedule"}, *taints]
 
 
-@situation("walk attach", "CSI-G05", "CSI-V52", starts_again={"Deployment shop/static": "no"})
+@situation("CSI-G05", "CSI-V52", starts_again={"Deployment shop/static": "no"})
 def a_volume_held_by_a_node_that_is_not_ready(world: World) -> None:
     _down(world)
 
 
-@situation("walk attach", "CSI-G05", starts_again={"Deployment shop/static": "yes"})
+@situation("CSI-G05", starts_again={"Deployment shop/static": "yes"})
 def a_volume_let_go_by_a_node_that_is_out_of_service(world: World) -> None:
     _down(world, {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"})

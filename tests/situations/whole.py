@@ -29,58 +29,58 @@ _ALL_OF_VSPHERE = {
 }
 
 
-@situation("3.2 cluster", "CSI-D20", starts_again=_ALL_OF_VSPHERE)
+@situation("CSI-D20", starts_again=_ALL_OF_VSPHERE)
 def a_driver_without_its_csidriver(world: World) -> None:
     world.remove("CSIDriver", VSPHERE.name)
 
 
-@situation("3.2 cluster", "CSI-D21", starts_again=_ALL_OF_VSPHERE)
+@situation("CSI-D21", starts_again=_ALL_OF_VSPHERE)
 def a_csidriver_that_says_otherwise(world: World) -> None:
     world.get("CSIDriver", VSPHERE.name)["spec"]["attachRequired"] = False
 
 
-@situation("3.2 cluster", "CSI-D30", starts_again=_ALL_OF_VSPHERE)
+@situation("CSI-D30", starts_again=_ALL_OF_VSPHERE)
 def a_driver_without_its_controller(world: World) -> None:
     world.remove("Deployment", VSPHERE.controller.deployments[0], VSPHERE.namespace)
 
 
-@situation("3.2 cluster", "CSI-D31", starts_again=_ALL_OF_VSPHERE)
+@situation("CSI-D31", starts_again=_ALL_OF_VSPHERE)
 def a_controller_that_does_not_run(world: World) -> None:
     world.get("Deployment", VSPHERE.controller.deployments[0], VSPHERE.namespace)["status"]["availableReplicas"] = 0
 
 
-@situation("3.2 cluster", "CSI-C14", starts_again=_ALL_OF_VSPHERE)
+@situation("CSI-C14", starts_again=_ALL_OF_VSPHERE)
 def a_controller_without_its_attacher(world: World) -> None:
     spec = world.get("Deployment", VSPHERE.controller.deployments[0], VSPHERE.namespace)["spec"]["template"]["spec"]
     spec["containers"] = [one for one in spec["containers"] if one["name"] != "csi-attacher"]
 
 
-@situation("3.2 cluster", "CSI-D31", starts_again={"Deployment shop/web": "yes"})
+@situation("CSI-D31", starts_again={"Deployment shop/web": "yes"})
 def a_controller_of_shares_that_does_not_run_while_no_claim_waits(world: World) -> None:
     name = AZURE_FILE.controller.deployments[0]
     world.get("Deployment", name, AZURE_FILE.namespace)["status"]["availableReplicas"] = 0
 
 
-@situation("3.2 cluster", "CSI-D31", starts_again={"Deployment shop/web": "yes", "Deployment shop/waits": "no"})
+@situation("CSI-D31", starts_again={"Deployment shop/web": "yes", "Deployment shop/waits": "no"})
 def a_controller_of_shares_that_does_not_run_while_a_claim_waits(world: World) -> None:
     a_controller_of_shares_that_does_not_run_while_no_claim_waits(world)
     claim_of(world, "waits", storage_class=AZURE_FILE.storage_class.name)
     workload(world, "Deployment", "waits", pod_spec("waits"), replicas=1)
 
 
-@situation("3.2 cluster", "CSI-C17", starts_again={"Deployment shop/legacy": "no", "StatefulSet shop/db": "yes"})
+@situation("CSI-C17", starts_again={"Deployment shop/legacy": "no", "StatefulSet shop/db": "yes"})
 def an_attacher_that_does_not_know_the_in_tree_kind(world: World) -> None:
     spec = world.get("Deployment", VSPHERE.controller.deployments[0], VSPHERE.namespace)["spec"]["template"]["spec"]
     spec["containers"][-1]["image"] = "registry.k8s.io/sig-storage/csi-attacher:v2.2.0"
 
 
-@situation("6.4", "CSI-D22", starts_again=_ALL_OF_VSPHERE)
+@situation("CSI-D22", starts_again=_ALL_OF_VSPHERE)
 def no_map_of_feature_states(world: World) -> None:
     assert VSPHERE.feature_states is not None
     world.remove("ConfigMap", VSPHERE.feature_states.name, VSPHERE.namespace)
 
 
-@situation("6.4", "CSI-D23", starts_again=_ALL_OF_VSPHERE)
+@situation("CSI-D23", starts_again=_ALL_OF_VSPHERE)
 def windows_support_is_switched_off(world: World) -> None:
     assert VSPHERE.feature_states is not None
     world.get("ConfigMap", VSPHERE.feature_states.name, VSPHERE.namespace)["data"]["csi-windows-support"] = "false"
@@ -88,13 +88,13 @@ def windows_support_is_switched_off(world: World) -> None:
     spec["containers"][1]["image"] = "registry.k8s.io/csi-vsphere/driver:v3.0.2"
 
 
-@situation("6.5", "CSI-D10", starts_again=_ALL_OF_VSPHERE)
+@situation("CSI-D10", starts_again=_ALL_OF_VSPHERE)
 def a_namespace_that_refuses_privileged_pods(world: World) -> None:
     labels = world.get("Namespace", VSPHERE.namespace)["metadata"]["labels"]
     labels["pod-security.kubernetes.io/enforce"] = "baseline"
 
 
-@situation("8", "CSI-C01")
+@situation("CSI-C01")
 def pods_could_not_be_read(world: World) -> None:
     world.unread.append(
         Unread("pods", "this account may not list pods", '{apiGroups: [""], resources: [pods], verbs: [list]}')
@@ -102,7 +102,7 @@ def pods_could_not_be_read(world: World) -> None:
     world.objects = [one for one in world.objects if one["kind"] != "Pod"]
 
 
-@situation("1.4", "CSI-G42", "CSI-V10", only_here=NO_OPENSHIFT)
+@situation("CSI-G42", "CSI-V10", only_here=NO_OPENSHIFT)
 def an_operator_that_brings_no_csi_proxy(world: World) -> None:
     openshift(world, "4.12.40")
     operator(world, "7.1.0-1a2b3c")
