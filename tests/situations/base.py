@@ -34,8 +34,9 @@ ZONE = "topology.kubernetes.io/zone"
 class Situation:
     """One of them.
 
-    expected: ids of the findings, all of them. classes: verdicts of volumes that must come out, by volume or
-    claim. starts_again: yes, no or unknown, by workload. target: what is asked besides. only_here: why a real API server of today cannot show it, empty when it can.
+    expected: ids of the findings, all of them. classes: verdicts of volumes that must come out, by volume or claim.
+    starts_again: yes, no or unknown, by workload. target: what is asked besides. only_here: why a real API server of today
+    cannot show it, empty when it can.
     """
 
     name: str
@@ -68,9 +69,7 @@ def situation(
     def note(plant: Callable[[World], None]) -> Callable[[World], None]:
         name = plant.__name__
         by_volume = {key: frozenset(words.split()) for key, words in (classes or {}).items()}
-        SITUATIONS[name] = Situation(
-            name, frozenset(expected), plant, by_volume, starts_again or {}, target, only_here
-        )
+        SITUATIONS[name] = Situation(name, frozenset(expected), plant, by_volume, starts_again or {}, target, only_here)
         return plant
 
     return note

@@ -77,9 +77,7 @@ def _mount_in_tree(world: World, name: str, fs_type: str = "ntfs", **more: Any) 
     volume(world, f"pv-{name}", {"azureDisk": disk}, name, **more)
 
 
-@situation(
-    *_IN_TREE, "CSI-V18", starts_again={"Deployment shop/x": "unknown"}, only_here=NO_OLD_SERVER
-)
+@situation(*_IN_TREE, "CSI-V18", starts_again={"Deployment shop/x": "unknown"}, only_here=NO_OLD_SERVER)
 def a_disk_with_ext4_that_kubelets_mount_in_tree(world: World) -> None:
     _mount_in_tree(world, "x", "ext4")
     workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
@@ -203,9 +201,7 @@ def an_in_tree_disk_of_google_that_one_node_writes_or_many_read(world: World) ->
     workload(world, "Deployment", "modes", pod_spec("modes", nodeSelector=zone), on=["win-1"])
 
 
-@situation(
-    "CSI-W09", starts_again={"Deployment shop/web": "unknown", "StatefulSet shop/db": "unknown"}
-)
+@situation("CSI-W09", starts_again={"Deployment shop/web": "unknown", "StatefulSet shop/db": "unknown"})
 def nodes_that_are_being_deleted(world: World) -> None:
     for node in windows_nodes(world):
         node["metadata"].update(deletionTimestamp=world.ago(minutes=5), finalizers=["example.com/machine"])

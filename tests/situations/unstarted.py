@@ -81,9 +81,7 @@ def a_job_whose_pods_come_one_after_another(world: World) -> None:
     workload(world, "Job", "x", pod_spec("x"), parallelism=3, completions=1)
 
 
-@situation(
-    "CSI-V53", starts_again={"Deployment shop/x": "unknown", "Deployment shop/y": "unknown"}
-)
+@situation("CSI-V53", starts_again={"Deployment shop/x": "unknown", "Deployment shop/y": "unknown"})
 def two_workloads_that_start_with_one_disk(world: World) -> None:
     _disk(world)
     for name in ("x", "y"):

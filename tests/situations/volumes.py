@@ -31,9 +31,7 @@ from situations.cluster import (
 from situations.world import World
 
 
-@situation(
-    "CSI-V10", "CSI-V50", classes={"pv-legacy": "yes"}, starts_again={"Deployment shop/legacy": "no"}
-)
+@situation("CSI-V10", "CSI-V50", classes={"pv-legacy": "yes"}, starts_again={"Deployment shop/legacy": "no"})
 def a_split_migration(world: World) -> None:
     kubelets(world, "v1.26.9", migrated=("kubernetes.io/azure-disk", "kubernetes.io/azure-file"))
 

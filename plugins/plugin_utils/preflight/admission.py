@@ -71,9 +71,9 @@ class Admission:
     def _check_namespace_lifecycle(self, pod: PodToStart, split: Split) -> None:
         namespace = self._namespaces.get(pod.namespace)
         if namespace is not None and namespace.phase == "Terminating":
-            what = f"namespace {pod.namespace} is being deleted and accepts no new pod"
+            message = f"namespace {pod.namespace} is being deleted and accepts no new pod"
             remedy = "wait for the deletion, then recreate the namespace and its workloads"
-            split.blocked(split.nodes, "CSI-W20", what, remedy)
+            split.blocked(split.nodes, "CSI-W20", message, remedy)
 
     def _check_service_account(self, pod: PodToStart, split: Split) -> None:
         name = f"{pod.namespace}/{pod.admit.service_account}"
@@ -83,9 +83,9 @@ class Admission:
         if "serviceaccounts" in self._index.unread:
             split.unread("CSI-W21", "serviceaccounts", "service accounts could not be read")
             return
-        what = f"ServiceAccount {name} does not exist, so its pods are rejected"
+        message = f"ServiceAccount {name} does not exist, so its pods are rejected"
         remedy = f"kubectl -n {pod.namespace} create serviceaccount {pod.admit.service_account}"
-        split.blocked(split.nodes, "CSI-W20", what, remedy)
+        split.blocked(split.nodes, "CSI-W20", message, remedy)
 
     def _check_priority(self, pod: PodToStart, split: Split) -> None:
         admit = pod.admit
@@ -95,27 +95,29 @@ class Admission:
             return
         priority = self._index.find_priority_class(admit.priority_class)
         if priority is None:
-            what = f"PriorityClass {admit.priority_class} does not exist, so its pods are rejected"
-            split.blocked(split.nodes, "CSI-W20", what, "create the PriorityClass, or correct the workload")
+            message = f"PriorityClass {admit.priority_class} does not exist, so its pods are rejected"
+            split.blocked(split.nodes, "CSI-W20", message, "create the PriorityClass, or correct the workload")
             return
         if admit.priority not in (None, priority.value):
-            what = f"its spec.priority is {admit.priority}, and its PriorityClass has {priority.value}"
-            split.blocked(split.nodes, "CSI-W20", what, "remove spec.priority from the pod template")
+            message = f"its spec.priority is {admit.priority}, and its PriorityClass has {priority.value}"
+            split.blocked(split.nodes, "CSI-W20", message, "remove spec.priority from the pod template")
         if admit.preemption not in ("", priority.preemption):
-            what = f"its spec.preemptionPolicy is {admit.preemption}, and its PriorityClass has {priority.preemption}"
-            split.blocked(split.nodes, "CSI-W20", what, "remove spec.preemptionPolicy from the pod template")
+            message = (
+                f"its spec.preemptionPolicy is {admit.preemption}, and its PriorityClass has {priority.preemption}"
+            )
+            split.blocked(split.nodes, "CSI-W20", message, "remove spec.preemptionPolicy from the pod template")
 
     def _check_runtime_class(self, pod: PodToStart, split: Split) -> None:
-        name, own = pod.placement.runtime_class, pod.admit.overhead
+        name, overhead = pod.placement.runtime_class, pod.admit.overhead
         if name and name not in self._index.runtime_classes:
             if "runtimeclasses" in self._index.unread:
                 split.unread("CSI-W21", "runtimeclasses", "runtime classes could not be read")
                 return
-            what = f"RuntimeClass {name} does not exist, so its pods are rejected"
-            split.blocked(split.nodes, "CSI-W20", what, "create the RuntimeClass, or correct the workload")
-        elif own and own != self._index.overheads.get(name, ()):
-            what = "its spec.overhead is not that of its RuntimeClass"
-            split.blocked(split.nodes, "CSI-W20", what, "remove spec.overhead from the pod template")
+            message = f"RuntimeClass {name} does not exist, so its pods are rejected"
+            split.blocked(split.nodes, "CSI-W20", message, "create the RuntimeClass, or correct the workload")
+        elif overhead and overhead != self._index.overheads.get(name, ()):
+            message = "its spec.overhead is not that of its RuntimeClass"
+            split.blocked(split.nodes, "CSI-W20", message, "remove spec.overhead from the pod template")
 
     def _check_pod_security(self, pod: PodToStart, split: Split) -> None:
         namespace = self._namespaces.get(pod.namespace)
@@ -131,29 +133,29 @@ class Admission:
         if version is not None and not violation and version.minor >= (1, _FORBIDS_HOSTS):
             violation = violations.of_hosts
         if violation:
-            what = f"namespace {pod.namespace} enforces Pod Security {level}, which forbids {violation}"
+            message = f"namespace {pod.namespace} enforces Pod Security {level}, which forbids {violation}"
             remedy = f"change the pod template, or: kubectl label namespace {pod.namespace} {_ENFORCE}=privileged --overwrite"
-            split.blocked(split.nodes, "CSI-W20", what, remedy)
+            split.blocked(split.nodes, "CSI-W20", message, remedy)
         elif version is None or version.minor < (1, _EXEMPTS_WINDOWS):
-            what = f"namespace {pod.namespace} enforces Pod Security {level} of {policy}, which is not known"
+            message = f"namespace {pod.namespace} enforces Pod Security {level} of {policy}, which is not known"
             remedy = f"kubectl label namespace {pod.namespace} {_ENFORCE}-version=latest --overwrite"
-            split.unknown(split.nodes, "CSI-W21", what, remedy)
+            split.unknown(split.nodes, "CSI-W21", message, remedy)
 
     def _check_limit_ranger(self, pod: PodToStart, split: Split) -> None:
         limit_ranges = self._index.limit_ranges.get(pod.namespace, ())
         if resource := find_contested_default(limit_ranges):
-            what = f"LimitRanges of namespace {pod.namespace} have different defaults for {resource}, and any of them may apply"
-            split.unknown(split.nodes, "CSI-W21", what, "leave the defaults to one LimitRange")
+            message = f"LimitRanges of namespace {pod.namespace} have different defaults for {resource}, and any of them may apply"
+            split.unknown(split.nodes, "CSI-W21", message, "leave the defaults to one LimitRange")
             return
         for limit_range in limit_ranges:
             if excess := find_excess(limit_range, pod.admit.resources, pod.made):
-                what = f"LimitRange {pod.namespace}/{limit_range.name} refuses its pods: {excess}"
+                message = f"LimitRange {pod.namespace}/{limit_range.name} refuses its pods: {excess}"
                 remedy = "change the requests and limits of the pod template, or the LimitRange"
-                split.blocked(split.nodes, "CSI-W20", what, remedy)
+                split.blocked(split.nodes, "CSI-W20", message, remedy)
 
     def _check_resource_quota(self, pod: PodToStart, split: Split) -> None:
         """Its pods of today go before, and what they count for is free then."""
-        admit, more = pod.admit, max(0, pod.expected - len(pod.leaving))
+        admit, missing_pods = pod.admit, max(0, pod.expected - len(pod.leaving))
         priority = self._index.find_priority_class(admit.priority_class)
         priority_class = admit.priority_class or (priority.name if priority is not None else "")
         default = self._index.default_class
@@ -163,17 +165,17 @@ class Admission:
         )
         of_claims = sum_up_claims(list(zip(pod.made, classes, strict=True)))
         for quota in self._index.quotas.get(pod.namespace, ()):
-            about = f"ResourceQuota {pod.namespace}/{quota.name}"
-            excess = "" if quota.scopes else find_quota_excess(quota, of_claims, more)
+            quota_name = f"ResourceQuota {pod.namespace}/{quota.name}"
+            excess = "" if quota.scopes else find_quota_excess(quota, of_claims, missing_pods)
             if is_counted(quota, admit, admit.resources, priority_class):
                 if missing := find_missing(quota, admit.resources):
-                    what = f"{about} refuses its pods: it counts {missing}, and a container sets none"
-                    split.blocked(split.nodes, "CSI-W20", what, "set it in the pod template, or add a LimitRange")
-                excess = excess or find_quota_excess(quota, sum_up_pod(admit.resources), more)
+                    message = f"{quota_name} refuses its pods: it counts {missing}, and a container sets none"
+                    split.blocked(split.nodes, "CSI-W20", message, "set it in the pod template, or add a LimitRange")
+                excess = excess or find_quota_excess(quota, sum_up_pod(admit.resources), missing_pods)
             if quota.used is None:
-                split.unknown(split.nodes, "CSI-W21", f"{about} is not counted yet", "run preflight again")
+                split.unknown(split.nodes, "CSI-W21", f"{quota_name} is not counted yet", "run preflight again")
             elif excess:
-                split.blocked(split.nodes, "CSI-W20", f"{about} refuses its pods: {excess}", "raise the quota")
+                split.blocked(split.nodes, "CSI-W20", f"{quota_name} refuses its pods: {excess}", "raise the quota")
 
     def _check_node_selector(self, pod: PodToStart, split: Split) -> None:
         """OpenShift adds the namespace's selector to each pod (scheduling.openshift.io/OriginPodNodeEnvironment)."""
@@ -184,9 +186,9 @@ class Admission:
         for requirement in namespace.selector.split(","):
             key, _equals, value = requirement.partition("=")
             nodes &= self._index.with_label(key.strip(), value.strip())
-        what = f"{NODE_SELECTOR} of namespace {pod.namespace} is {namespace.selector}, which the node does not match"
+        message = f"{NODE_SELECTOR} of namespace {pod.namespace} is {namespace.selector}, which the node does not match"
         remedy = f"kubectl annotate namespace {pod.namespace} {NODE_SELECTOR}= --overwrite"
-        split.blocked(split.nodes & ~nodes, "CSI-W20", what, remedy)
+        split.blocked(split.nodes & ~nodes, "CSI-W20", message, remedy)
 
 
 def _make_finding(pod: PodToStart, id_: str, message: str, remedy: str) -> Finding:

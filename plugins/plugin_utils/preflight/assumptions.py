@@ -97,7 +97,7 @@ def _list_dependencies(index: Index, subjects: Subjects, workload: Workload) -> 
             yield Dependency("Secret", f"of {subject.title}")
         for kind, field in subject.assumed:
             yield Dependency(kind, f"{field} of {subject.title}")
-        if subject.restored and any(one.plugin and not one.plugin.host_process for one in providers):
+        if subject.restored and any(provider.plugin and not provider.plugin.host_process for provider in providers):
             yield Dependency("restored disk", subject.title)
         for driver in index.snapshot.drivers:
             if driver.name == subject.driver:
@@ -123,6 +123,7 @@ def _list_node_dependencies(subjects: Subjects, workload: Workload) -> Iterable[
 
 def _sentence(text: str, names: Mapping[str, Mapping[str, None]]) -> str:
     parts = [
-        f"{number(len(some), kind, _MANY.get(kind, ''))} ({listed([*some], _NAMED)})" for kind, some in names.items()
+        f"{number(len(kind_names), kind, _MANY.get(kind, ''))} ({listed([*kind_names], _NAMED)})"
+        for kind, kind_names in names.items()
     ]
     return text + (f"; {', '.join(parts)}" if parts else "")

@@ -23,21 +23,26 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
 
 def view(snapshot: Snapshot, driver: Driver) -> model.DriverSnapshot:
     """The cluster as a deployment of one driver observes it."""
-    live = next((one for one in snapshot.drivers if one.name == driver.name), None)
+    live = next((observed_driver for observed_driver in snapshot.drivers if observed_driver.name == driver.name), None)
     states = driver.feature_states
     maps = {
-        one.namespace: one.data if one.exists else None
-        for one in snapshot.config_maps
-        if states is not None and one.name == states.name
+        config_map.namespace: config_map.data if config_map.exists else None
+        for config_map in snapshot.config_maps
+        if states is not None and config_map.name == states.name
     }
     return model.DriverSnapshot(
         kubernetes=snapshot.cluster.kubernetes,
         nodes=tuple(node for node in snapshot.nodes if node.windows),
-        controllers=tuple(one.observed for one in snapshot.controllers if one.driver == driver.key),
-        daemon_sets=tuple(one.plugin.observed for one in snapshot.templates if one.plugin is not None),
+        controllers=tuple(
+            controller.observed for controller in snapshot.controllers if controller.driver == driver.key
+        ),
+        daemon_sets=tuple(template.plugin.observed for template in snapshot.templates if template.plugin is not None),
         namespaces={
-            one.name: {"metadata": {"name": one.name, "labels": one.labels}, "status": {"phase": one.phase}}
-            for one in snapshot.namespaces
+            namespace.name: {
+                "metadata": {"name": namespace.name, "labels": namespace.labels},
+                "status": {"phase": namespace.phase},
+            }
+            for namespace in snapshot.namespaces
         },
         csi_driver=None if live is None else {"metadata": {"name": live.name}, "spec": live.spec},
         feature_states=maps,
@@ -111,7 +116,7 @@ def lacking_sidecar(
 
     Distributions keep the word of part in the sidecar's name.
     """
-    about = f"Deployment {controller.observed.namespace}/{controller.observed.name}"
+    deployment = f"Deployment {controller.observed.namespace}/{controller.observed.name}"
     image = next((image for name, image in controller.images if part in f"{name} {image}"), None)
     if image is None:
         evidence = (f"containers: {', '.join(name for name, dummy in controller.images)}",)
@@ -119,13 +124,13 @@ def lacking_sidecar(
         if part == "attacher" and not driver.csi_driver.get("attachRequired", True):
             # The driver's own manifest has none.
             remedy = f"recreate CSIDriver {driver.name} with attachRequired: false, as in the driver's own manifest"
-        yield found("CSI-C14", about, f"it runs no external-{part}", evidence, remedy)
+        yield found("CSI-C14", deployment, f"it runs no external-{part}", evidence, remedy)
         return
-    known = in_tree.find_by_name(driver.in_tree) if driver.in_tree in moved else None
+    plugin = in_tree.find_by_name(driver.in_tree) if driver.in_tree in moved else None
     version = parse_image_tag(image)
-    if known is None or version is None:
+    if plugin is None or version is None:
         return
-    least = known.provisioner if part == "provisioner" else known.attacher
+    least = plugin.provisioner if part == "provisioner" else plugin.attacher
     if version.release < parse(least).release:
-        message = f"its external-{part} {version} does not support {known.plugin}, expected {least} or later"
-        yield found("CSI-C17", about, message, (f"image: {image}",), "upgrade the driver's installation")
+        message = f"its external-{part} {version} does not support {plugin.plugin}, expected {least} or later"
+        yield found("CSI-C17", deployment, message, (f"image: {image}",), "upgrade the driver's installation")

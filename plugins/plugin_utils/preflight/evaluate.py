@@ -54,18 +54,18 @@ class Options:
 @pause_collector()
 def evaluate(snapshot: Snapshot, options: Options | None = None) -> Report:
     """Evaluate a snapshot."""
-    asked = options or Options()
-    if asked.before:
-        there = evaluate(snapshot, replace(asked, before=False))
-        return _accept_resolved(evaluate(snapshot, replace(asked, target=NO_TARGET, before=False)), there)
+    chosen = options or Options()
+    if chosen.before:
+        later_report = evaluate(snapshot, replace(chosen, before=False))
+        return _accept_resolved(evaluate(snapshot, replace(chosen, target=NO_TARGET, before=False)), later_report)
     now = Index(snapshot)
-    index = Index(target.simulate(now, asked.target)) if asked.target else now
+    index = Index(target.simulate(now, chosen.target)) if chosen.target else now
     use = find_usage(index)
     subjects = collect_subjects(index, use)
-    on_nodes = nodes.evaluate(index, subjects.demand, find_migrated_nodes(subjects), asked.host_facts_max_age)
+    on_nodes = nodes.evaluate(index, subjects.demand, find_migrated_nodes(subjects), chosen.host_facts_max_age)
     on_volumes = volumes.evaluate(index, subjects, on_nodes.drivers)
     of_cluster, of_drivers = cluster_checks.evaluate(index, subjects.demand, list_migrated_plugins(subjects))
-    of_target = target.evaluate(now, asked.target, subjects.demand) if asked.target else ()
+    of_target = target.evaluate(now, chosen.target, subjects.demand) if chosen.target else ()
     of_objects = (
         *of_cluster,
         *chain.from_iterable(of_drivers.values()),
@@ -75,23 +75,25 @@ def evaluate(snapshot: Snapshot, options: Options | None = None) -> Report:
     )
     everywhere = [finding for finding in of_target if finding.doubt or finding.severity == "blocker"]
     on_workloads = workloads.evaluate(index, use, subjects, on_volumes, of_drivers, on_nodes.against, everywhere)
-    yes = {one.workload for one in on_workloads.verdicts if one.starts_again == "yes"}
-    ready = (one for one in use.workloads if one.key in yes and not one.done)
-    stopping = {(one.id, one.object, one.message) for one in on_workloads.stopping}
-    unique = {(one.id, one.object, one.message): one for one in (*of_objects, *on_workloads.findings)}
-    findings = [one if key in stopping else _downgrade(one) for key, one in unique.items()]
+    yes = {verdict.workload for verdict in on_workloads.verdicts if verdict.starts_again == "yes"}
+    ready = (workload for workload in use.workloads if workload.key in yes and not workload.done)
+    stopping = {(finding.id, finding.object, finding.message) for finding in on_workloads.stopping}
+    unique = {
+        (finding.id, finding.object, finding.message): finding for finding in (*of_objects, *on_workloads.findings)
+    }
+    findings = [finding if key in stopping else _downgrade(finding) for key, finding in unique.items()]
     return Report(
         cluster=snapshot.name,
         kubernetes=snapshot.cluster.kubernetes,
         openshift=snapshot.cluster.openshift,
         taken_at=snapshot.taken_at.isoformat(),
-        target=asked.target,
+        target=chosen.target,
         findings=tuple(sorted(findings, key=_order)),
         volumes=tuple(on_volumes.verdicts),
         nodes=on_nodes.verdicts,
         workloads=on_workloads.verdicts,
-        unread=tuple(asdict(one) for one in snapshot.unread),
-        assumptions=collect_assumptions(index, subjects, ready, bool(asked.target)),
+        unread=tuple(asdict(unread_list) for unread_list in snapshot.unread),
+        assumptions=collect_assumptions(index, subjects, ready, bool(chosen.target)),
         roll=on_workloads.roll,
     )
 
@@ -103,20 +105,22 @@ def _downgrade(finding: Finding) -> Finding:
     return replace(finding, severity="warning" if finding.severity == "blocker" else finding.severity, doubt=False)
 
 
-def _accept_resolved(now: Report, there: Report) -> Report:
+def _accept_resolved(report: Report, later_report: Report) -> Report:
     """The report of now, in which a blocker that the upgrade itself resolves is a warning, and a workload that only these stop accepted."""
-    left = {(one.id, one.object) for one in there.findings}
+    remaining = {(finding.id, finding.object) for finding in later_report.findings}
     findings = tuple(
-        replace(one, severity="warning") if one.severity == "blocker" and (one.id, one.object) not in left else one
-        for one in now.findings
+        replace(finding, severity="warning")
+        if finding.severity == "blocker" and (finding.id, finding.object) not in remaining
+        else finding
+        for finding in report.findings
     )
     accepted = tuple(
-        one
-        if not one.causes or any((cause.id, cause.object) in left for cause in one.causes)
-        else replace(one, accepted="the upgrade resolves what stops it")
-        for one in now.workloads
+        workload
+        if not workload.causes or any((cause.id, cause.object) in remaining for cause in workload.causes)
+        else replace(workload, accepted="the upgrade resolves what stops it")
+        for workload in report.workloads
     )
-    return replace(now, findings=tuple(sorted(findings, key=_order)), workloads=accepted)
+    return replace(report, findings=tuple(sorted(findings, key=_order)), workloads=accepted)
 
 
 def _order(finding: Finding) -> tuple[int, str, str, str]:

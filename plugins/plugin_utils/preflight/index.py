@@ -116,20 +116,24 @@ class Index:
         self.bit = {node.name: 1 << position for position, node in enumerate(nodes)}
         self.windows = sum(self.bit[node.name] for node in nodes if node.windows)
         self.linux = sum(self.bit[node.name] for node in nodes if not node.windows)
-        self.csi_nodes: dict[str, ObservedCsiNode] = {one.name: one for one in snapshot.csi_nodes}
-        self.volumes: dict[str, ObservedVolume] = {one.name: one for one in snapshot.volumes}
-        self.claims: dict[str, ObservedClaim] = {one.key: one for one in snapshot.claims}
-        self.classes = {one.name: one for one in snapshot.classes}
-        self.runtime_classes = {one.name: one.placement for one in snapshot.runtime_classes}
-        self.overheads = {one.name: one.overhead for one in snapshot.runtime_classes}
-        self.priority_classes = {one.name: one for one in (*SYSTEM_CLASSES, *snapshot.priority_classes)}
+        self.csi_nodes: dict[str, ObservedCsiNode] = {csi_node.name: csi_node for csi_node in snapshot.csi_nodes}
+        self.volumes: dict[str, ObservedVolume] = {volume.name: volume for volume in snapshot.volumes}
+        self.claims: dict[str, ObservedClaim] = {claim.key: claim for claim in snapshot.claims}
+        self.classes = {storage_class.name: storage_class for storage_class in snapshot.classes}
+        self.runtime_classes = {
+            runtime_class.name: runtime_class.placement for runtime_class in snapshot.runtime_classes
+        }
+        self.overheads = {runtime_class.name: runtime_class.overhead for runtime_class in snapshot.runtime_classes}
+        self.priority_classes = {
+            priority_class.name: priority_class for priority_class in (*SYSTEM_CLASSES, *snapshot.priority_classes)
+        }
         self.service_accounts = frozenset(snapshot.service_accounts)
-        self.quotas = group_values((one.namespace, one) for one in snapshot.quotas)
-        self.limit_ranges = group_values((one.namespace, one) for one in snapshot.limit_ranges)
+        self.quotas = group_values((quota.namespace, quota) for quota in snapshot.quotas)
+        self.limit_ranges = group_values((limit_range.namespace, limit_range) for limit_range in snapshot.limit_ranges)
         self.hosts: dict[str, ObservedHost] = {host.node: host for host in snapshot.hosts}
-        self.unread = frozenset(one.resource for one in snapshot.unread)
-        self.migrated_to = frozenset(one.migrated_to for one in snapshot.volumes)
-        self.provisioned_by = frozenset(one.provisioned_by for one in snapshot.volumes if one.phase == "Bound")
+        self.unread = frozenset(unread_list.resource for unread_list in snapshot.unread)
+        self.migrated_to = frozenset(volume.migrated_to for volume in snapshot.volumes)
+        self.provisioned_by = frozenset(volume.provisioned_by for volume in snapshot.volumes if volume.phase == "Bound")
         self.kubernetes = version_of(snapshot.cluster.kubernetes)
         self._placed: dict[Placement, int] = {}
         self._termed: dict[tuple[tuple[Term, ...], bool], int] = {}
@@ -142,7 +146,7 @@ class Index:
             bit = self.bit[node.name]
             for key, value in node.labels.items():
                 self._labels[key][value] |= bit
-            self._taints[tuple(one for one in node.taints if one.key not in _PASSING)] |= bit
+            self._taints[tuple(taint for taint in node.taints if taint.key not in _PASSING)] |= bit
 
     # Sets of nodes
 
@@ -159,7 +163,7 @@ class Index:
         """The names of a set of nodes, sorted. The same set gives the same tuple."""
         known = self._named.get(nodes)
         if known is None:
-            known = self._named[nodes] = tuple(one.name for one in self.each(nodes))
+            known = self._named[nodes] = tuple(node.name for node in self.each(nodes))
         return known
 
     def each(self, nodes: int) -> Iterable[ObservedNode]:
@@ -217,51 +221,65 @@ class Index:
         nodes = 0
         for term in terms:
             passing = self.all if term else 0
-            for one in term:
-                passing &= self._satisfying(one, topology_key, exact)
+            for requirement in term:
+                passing &= self._satisfying(requirement, topology_key, exact)
             nodes |= passing
         if not topology_key:
             self._termed[terms, exact] = nodes
         return nodes
 
-    def _satisfying(self, one: Requirement, topology_key: str, exact: bool) -> int:
-        if one.field:
-            named = union(self.bit.get(value, 0) for value in one.values)
-            return named if one.operator == "In" else self.all & ~named
-        keys: tuple[str, ...] = (one.key,)
-        if not exact and one.key in ZONES:
+    def _satisfying(self, requirement: Requirement, topology_key: str, exact: bool) -> int:
+        if requirement.field:
+            named = union(self.bit.get(value, 0) for value in requirement.values)
+            return named if requirement.operator == "In" else self.all & ~named
+        keys: tuple[str, ...] = (requirement.key,)
+        if not exact and requirement.key in ZONES:
             keys = (*ZONES, topology_key) if topology_key else ZONES
-        elif not exact and one.key in REGIONS:
+        elif not exact and requirement.key in REGIONS:
             keys = REGIONS
         labels = [self._labels[key] for key in keys if key in self._labels]
-        if one.operator in ("In", "NotIn"):
-            nodes = union(by_value.get(value, 0) for by_value in labels for value in one.values)
-            return nodes if one.operator == "In" else self.all & ~nodes
-        if one.operator in ("Exists", "DoesNotExist"):
-            nodes = union(some for by_value in labels for some in by_value.values())
-            return nodes if one.operator == "Exists" else self.all & ~nodes
-        expression = {"key": one.key, "operator": one.operator, "values": list(one.values)}
-        every = chain.from_iterable(by_value.items() for by_value in labels)
-        return union(some for value, some in every if matches_expression(expression, {one.key: value}))
+        if requirement.operator in ("In", "NotIn"):
+            nodes = union(by_value.get(value, 0) for by_value in labels for value in requirement.values)
+            return nodes if requirement.operator == "In" else self.all & ~nodes
+        if requirement.operator in ("Exists", "DoesNotExist"):
+            nodes = union(matching for by_value in labels for matching in by_value.values())
+            return nodes if requirement.operator == "Exists" else self.all & ~nodes
+        expression = {"key": requirement.key, "operator": requirement.operator, "values": list(requirement.values)}
+        all_values = chain.from_iterable(by_value.items() for by_value in labels)
+        return union(
+            value_nodes for value, value_nodes in all_values if matches_expression(expression, {requirement.key: value})
+        )
 
     # What pods and drivers there are
 
     @cached_property
     def attachments(self) -> Mapping[str, list[ObservedAttachment]]:
         """VolumeAttachments by node."""
-        return group_values(((one.node, one) for one in self.snapshot.attachments), lambda one: one.name)
+        return group_values(
+            ((attachment.node, attachment) for attachment in self.snapshot.attachments),
+            lambda attachment: attachment.name,
+        )
 
     @cached_property
     def attachments_of(self) -> Mapping[str, list[ObservedAttachment]]:
         """VolumeAttachments by PersistentVolume."""
-        return group_values((one.volume, one) for some in self.attachments.values() for one in some if one.volume)
+        return group_values(
+            (attachment.volume, attachment)
+            for some in self.attachments.values()
+            for attachment in some
+            if attachment.volume
+        )
 
     def find_priority_class(self, name: str) -> PriorityClass | None:
         """The PriorityClass that a pod gets which names this one, or none; None if it does not exist or is not known."""
         if name:
             return self.priority_classes.get(name)
-        marked = [one for one in self.priority_classes.values() if one.is_default]
-        return min(marked, key=lambda one: one.value, default=None if "priorityclasses" in self.unread else _NO_CLASS)
+        marked = [priority_class for priority_class in self.priority_classes.values() if priority_class.is_default]
+        return min(
+            marked,
+            key=lambda priority_class: priority_class.value,
+            default=None if "priorityclasses" in self.unread else _NO_CLASS,
+        )
 
     def admit(self, template: ObservedTemplate) -> PodToAdmit:
         """A pod of a template with the requests that LimitRanger and its RuntimeClass add."""
@@ -273,48 +291,58 @@ class Index:
     def default_class(self) -> ObservedClass | None:
         """The class of claims that name none: the newest of those marked so, as the API server has it
         (https://github.com/kubernetes/kubernetes, pkg/volume/util/storageclass.go, GetDefaultClass)."""
-        marked = sorted((one for one in self.snapshot.classes if one.default), key=lambda one: one.name)
-        return max(marked, key=lambda one: one.created, default=None)
+        marked = sorted(
+            (storage_class for storage_class in self.snapshot.classes if storage_class.default),
+            key=lambda storage_class: storage_class.name,
+        )
+        return max(marked, key=lambda storage_class: storage_class.created, default=None)
 
     @cached_property
     def reserved(self) -> Mapping[str, list[ObservedVolume]]:
         """By claim, the volumes that name it."""
-        named = (one for one in self.snapshot.volumes if one.claim and one.phase != "Released")
-        return group_values((one.claim, one) for one in named)
+        named = (volume for volume in self.snapshot.volumes if volume.claim and volume.phase != "Released")
+        return group_values((volume.claim, volume) for volume in named)
 
     @cached_property
     def attached_to_windows(self) -> frozenset[str]:
         """PersistentVolumes that are attached to Windows nodes."""
         return frozenset(
-            one.volume
+            attachment.volume
             for node in self.each(self.windows)
-            for one in self.attachments.get(node.name, ())
-            if one.attached and one.volume
+            for attachment in self.attachments.get(node.name, ())
+            if attachment.attached and attachment.volume
         )
 
     @cached_property
     def registered(self) -> frozenset[str]:
         """CSI names of the drivers that any Windows node has registered."""
-        windows = (one for one in self.csi_nodes.values() if self.bit.get(one.name, 0) & self.windows)
-        return frozenset(entry.name for one in windows for entry in one.drivers)
+        windows = (csi_node for csi_node in self.csi_nodes.values() if self.bit.get(csi_node.name, 0) & self.windows)
+        return frozenset(entry.name for csi_node in windows for entry in csi_node.drivers)
 
     @cached_property
     def providers(self) -> Mapping[str, tuple[ObservedTemplate, ...]]:
         """By CSI name, the DaemonSets that bring a driver to Windows nodes."""
-        names = set(BY_NAME) | self.registered | {one.name for one in self.snapshot.drivers}
-        found = group_values(
+        names = set(BY_NAME) | self.registered | {driver.name for driver in self.snapshot.drivers}
+        candidates = group_values(
             (name, template)
             for template in self.snapshot.templates
             if template.plugin is not None
             for name in names
             if template.plugin.observed.is_node_plugin_of(name)
         )
-        return {name: tuple(sorted(_serving(some), key=lambda one: one.key)) for name, some in found.items()}
+        return {
+            name: tuple(sorted(_serving(templates), key=lambda template: template.key))
+            for name, templates in candidates.items()
+        }
 
     def controller(self, driver: Driver) -> ObservedController | None:
         """A driver's controller, the first by name of several."""
-        some = [one for one in self.snapshot.controllers if one.driver == driver.key]
-        return min(some, key=lambda one: (one.observed.namespace, one.observed.name), default=None)
+        controllers = [candidate for candidate in self.snapshot.controllers if candidate.driver == driver.key]
+        return min(
+            controllers,
+            key=lambda candidate: (candidate.observed.namespace, candidate.observed.name),
+            default=None,
+        )
 
     def entry(self, driver: str, node: ObservedNode) -> DriverEntry | None:
         """A node's registration of a driver."""
@@ -324,9 +352,9 @@ class Index:
     def providers_on(self, driver: str, node: ObservedNode) -> tuple[ObservedTemplate, ...]:
         """Those of them that put a pod on a node."""
         return tuple(
-            one
-            for one in self.providers.get(driver, ())
-            if one.plugin is not None and explain_exclusion(one.plugin.gate, node) is None
+            template
+            for template in self.providers.get(driver, ())
+            if template.plugin is not None and explain_exclusion(template.plugin.gate, node) is None
         )
 
     @cached_property
@@ -350,16 +378,21 @@ class Index:
 
 def _serving(providers: list[ObservedTemplate]) -> list[ObservedTemplate]:
     """Without those that only claim to bring a driver which another one brings: they have no Ready pod."""
-    some = [
-        one for one in providers if one.plugin and (one.plugin.gate.ready or one.plugin.observed.managed_by == MANAGER)
+    ready = [
+        template
+        for template in providers
+        if template.plugin and (template.plugin.gate.ready or template.plugin.observed.managed_by == MANAGER)
     ]
-    some = some or providers
+    ready = ready or providers
     # One that registers a driver brings it; another that only mounts its folder does something else there.
-    return [one for one in some if one.plugin and one.plugin.observed.registers] or some
+    return [template for template in ready if template.plugin and template.plugin.observed.registers] or ready
 
 
 def accepted(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
     """Whether a pod with these tolerations accepts a taint."""
     return any(
-        tolerates(taint, key=one.key, operator=one.operator, value=one.value, effect=one.effect) for one in tolerations
+        tolerates(
+            taint, key=toleration.key, operator=toleration.operator, value=toleration.value, effect=toleration.effect
+        )
+        for toleration in tolerations
     )

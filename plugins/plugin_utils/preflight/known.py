@@ -125,17 +125,17 @@ def found(
     id_: str, object_: str, message: str, evidence: tuple[str, ...], remedy: str, severity: Severity | None = None
 ) -> Finding:
     """A finding of readiness, or one of another part, which says its severity."""
-    known = KNOWN[id_] if severity is None or id_ in KNOWN else _of_another_part(id_, severity)
+    entry = KNOWN[id_] if severity is None or id_ in KNOWN else _of_another_part(id_, severity)
     return Finding(
         id=id_,
-        severity=severity or known.severity,
+        severity=severity or entry.severity,
         object=object_,
         message=message,
         evidence=evidence,
-        why=known.why,
+        why=entry.why,
         remedy=remedy,
         link=f"{PAGE}#{ANCHOR}{id_.lower()}",
-        doubt=known.doubt,
+        doubt=entry.doubt,
     )
 
 
@@ -154,16 +154,23 @@ def unread(lists: Iterable[Unread]) -> tuple[Finding, ...]:
     return tuple(
         found(
             "CSI-C01",
-            one.resource,
-            f"{one.resource} could not be read: {one.why}",
-            (one.why, f"missing rule: {one.rule}") if one.rule else (one.why,),
-            GRANT if one.rule else f"run the report again when {one.resource} can be read",
+            unread_list.resource,
+            f"{unread_list.resource} could not be read: {unread_list.why}",
+            (unread_list.why, f"missing rule: {unread_list.rule}") if unread_list.rule else (unread_list.why,),
+            GRANT if unread_list.rule else f"run the report again when {unread_list.resource} can be read",
         )
-        for one in lists
+        for unread_list in lists
     )
 
 
-def passed_on(some: Iterable[deploy.Finding]) -> Iterator[Finding]:
+def passed_on(findings: Iterable[deploy.Finding]) -> Iterator[Finding]:
     """What deploying a driver finds, as it is."""
-    for one in some:
-        yield found(one.id, one.object, one.message, (f"{one.object}: {one.message}",), one.remedy, one.severity)
+    for finding in findings:
+        yield found(
+            finding.id,
+            finding.object,
+            finding.message,
+            (f"{finding.object}: {finding.message}",),
+            finding.remedy,
+            finding.severity,
+        )

@@ -137,10 +137,10 @@ def sum_up_claims(claims: Sequence[tuple[ClaimTemplate, str]]) -> Usage:
     return usage
 
 
-def find_quota_excess(quota: ResourceQuota, usage: Usage, more: int) -> str:
+def find_quota_excess(quota: ResourceQuota, usage: Usage, more_pods: int) -> str:
     """What of a quota is used up before the next pods are created, empty for nothing. more: how many exist beside those of today."""
     hard, used = dict(quota.hard), dict(quota.used or ())
     for name, amount in usage.items():
-        if amount and name in hard and used.get(name, 0) + more * amount > hard[name]:
+        if amount and name in hard and used.get(name, 0) + more_pods * amount > hard[name]:
             return f"it allows {_show(hard[name])} of {name}, {_show(used.get(name, 0))} are used"
     return ""

@@ -24,24 +24,24 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import
 Way = Literal["csi", "in_tree", "dead", "unknown"]
 
 
-def reports_csi(known: InTree, csi_node: ObservedCsiNode | None) -> bool | None:
+def reports_csi(plugin: InTree, csi_node: ObservedCsiNode | None) -> bool | None:
     """Whether a node reports that its kubelet uses CSI for an in-tree plugin, None if it does not report it."""
-    return None if csi_node is None or csi_node.migrated is None else known.plugin in csi_node.migrated
+    return None if csi_node is None or csi_node.migrated is None else plugin.plugin in csi_node.migrated
 
 
-def way(known: InTree, kubelet: str, listed: bool | None, *, read: bool = True) -> Way:
+def way(plugin: InTree, kubelet: str, listed: bool | None, *, read: bool = True) -> Way:
     """How a kubelet of that version mounts volumes of an in-tree plugin. listed: result of `reports_csi`. read: False when the
     CSINodes could not be read.
     """
     version = version_of(kubelet)
     if version is None:
         return "unknown"
-    if known.is_removed(version):
+    if plugin.is_removed(version):
         return "dead"
-    if known.translated and (known.requires_csi(version) or listed):
+    if plugin.translated and (plugin.requires_csi(version) or listed):
         return "csi"
     # A gate that is off by default may have been set, which only a CSINode tells.
-    if listed is None and known.translated and (known.is_migrated_by_default(version) or not read):
+    if listed is None and plugin.translated and (plugin.is_migrated_by_default(version) or not read):
         return "unknown"
     return "in_tree"
 
@@ -57,47 +57,47 @@ class Paths:
     broken: int = 0
 
 
-def paths(index: Index, known: InTree) -> Paths:
+def paths(index: Index, plugin: InTree) -> Paths:
     """Every Windows node's way with an in-tree plugin."""
     read = "csinodes" not in index.unread
     by_kubelet: dict[tuple[str, bool | None], int] = defaultdict(int)
     for node in index.each(index.windows):
-        by_kubelet[node.kubelet, reports_csi(known, index.csi_nodes.get(node.name))] |= index.bit[node.name]
+        by_kubelet[node.kubelet, reports_csi(plugin, index.csi_nodes.get(node.name))] |= index.bit[node.name]
     sets: dict[Way, int] = defaultdict(int)
     broken = 0
     for (kubelet, listed), nodes in by_kubelet.items():
-        found = way(known, kubelet, listed, read=read)
-        sets[found] |= nodes
+        kubelet_way = way(plugin, kubelet, listed, read=read)
+        sets[kubelet_way] |= nodes
         version = version_of(kubelet)
         # A target without a patch release means the newest one.
         has_patch = kubelet.count(".") > 1
-        if found == "csi" and version is not None and has_patch and known.find_issue(version):
+        if kubelet_way == "csi" and version is not None and has_patch and plugin.find_issue(version):
             broken |= nodes
     return Paths(sets["csi"], sets["in_tree"], sets["dead"], sets["unknown"], broken)
 
 
-def control_plane(index: Index, known: InTree) -> Way:
+def control_plane(index: Index, plugin: InTree) -> Way:
     """Which way kube-controller-manager attaches, provisions, deletes and resizes volumes of an in-tree plugin."""
     version = index.kubernetes
     if version is None:
         return "unknown"
-    if known.is_removed(version):
+    if plugin.is_removed(version):
         return "dead"
-    if not known.translated:
+    if not plugin.translated:
         return "in_tree"
-    if known.requires_csi(version) or known.driver in index.migrated_to:
+    if plugin.requires_csi(version) or plugin.driver in index.migrated_to:
         return "csi"
-    if known.plugin in index.provisioned_by:
+    if plugin.plugin in index.provisioned_by:
         # Those would report it.
         return "in_tree"
     line = wmco.find_line_of_openshift(index.snapshot.cluster.openshift) if index.snapshot.cluster.openshift else None
-    if line is not None and known.plugin in line.not_migrated:
+    if line is not None and plugin.plugin in line.not_migrated:
         return "in_tree"
-    if line is not None and known.plugin in line.windows_in_tree:
+    if line is not None and plugin.plugin in line.windows_in_tree:
         # An administrator chooses, by spec.vsphereStorageDriver of OpenShift's Storage "cluster".
         return "unknown"
     # A gate that is off by default may have been set.
-    return "csi" if known.is_migrated_by_default(version) else "unknown"
+    return "csi" if plugin.is_migrated_by_default(version) else "unknown"
 
 
 def untranslatable(source: Source, volume: ObservedVolume | None) -> tuple[str, str] | None:

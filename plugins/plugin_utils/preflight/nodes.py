@@ -93,10 +93,10 @@ def evaluate(
             by_driver.setdefault(node.name, {})[driver] = evaluated
             state.reasons[node.name] = evaluated
             bit, answer = index.bit[node.name], _decide_answer(evaluated, index)
-            here = index.providers_on(driver, node)
-            if any(_find_pipes(driver, provider) for provider in here):
+            providers = index.providers_on(driver, node)
+            if any(_find_pipes(driver, provider) for provider in providers):
                 state.piped |= bit
-            form = _read_form(driver, here)
+            form = _read_form(driver, providers)
             state.forms[form] = state.forms.get(form, 0) | bit
             if answer == "yes":
                 state.good |= bit
@@ -107,36 +107,36 @@ def evaluate(
     for node in index.each(index.windows):
         needed = by_driver.get(node.name, {})
         piped = any(state.piped & index.bit[node.name] for state in states.values())
-        own = (
+        node_findings = (
             *_check_node(index, node, bool(needed), migrated),
             *_pass_host_findings(index, node, bool(needed), piped),
         )
-        findings += own
-        if some := tuple(one for one in own if one.doubt or one.severity == "blocker"):
-            against[node.name] = some
-        verdicts.append(_create_verdict(index, node, needed, own))
+        findings += node_findings
+        if against_node := tuple(one for one in node_findings if one.doubt or one.severity == "blocker"):
+            against[node.name] = against_node
+        verdicts.append(_create_verdict(index, node, needed, node_findings))
     # A node of Linux that claims to be one of Windows draws pods that cannot run there.
     for node in index.each(index.linux & index.with_label("kubernetes.io/os", "windows")):
         findings += _check_system(node)
     once: dict[tuple[str, str, str], Finding] = {}
-    for one in findings:
-        once.setdefault((one.id, one.object, one.message), one)
+    for finding in findings:
+        once.setdefault((finding.id, finding.object, finding.message), finding)
     return NodesEvaluation(tuple(verdicts), tuple(once.values()), states, against)
 
 
 def _decide_answer(findings: tuple[Finding, ...], index: Index) -> Answer:
-    if any(not one.doubt and one.id not in _WORKS for one in findings):
+    if any(not finding.doubt and finding.id not in _WORKS for finding in findings):
         return "no"
-    return "unknown" if any(one.doubt for one in findings) or not index.unread.isdisjoint(_NEEDED) else "yes"
+    return "unknown" if any(finding.doubt for finding in findings) or not index.unread.isdisjoint(_NEEDED) else "yes"
 
 
 def _create_verdict(
-    index: Index, node: ObservedNode, needed: Mapping[str, tuple[Finding, ...]], own: tuple[Finding, ...]
+    index: Index, node: ObservedNode, needed: Mapping[str, tuple[Finding, ...]], node_findings: tuple[Finding, ...]
 ) -> NodeVerdict:
-    every = (*own, *(one for evaluated in needed.values() for one in evaluated))
-    unread = [one for one in _NEEDED if one in index.unread] if needed else []
-    wrong = [one for one in every if one.severity == "blocker"]
-    doubts = [one for one in every if one.doubt]
+    findings = (*node_findings, *(finding for evaluated in needed.values() for finding in evaluated))
+    unread = [resource for resource in _NEEDED if resource in index.unread] if needed else []
+    wrong = [finding for finding in findings if finding.severity == "blocker"]
+    doubts = [finding for finding in findings if finding.doubt]
     ok: Answer = "yes"
     because = f"{', '.join(needed)} registered and working" if needed else "no volume needs a driver here"
     if wrong:
@@ -145,8 +145,11 @@ def _create_verdict(
         ok, because = "unknown", f"{doubts[0].id}: {doubts[0].message}"
     elif unread:
         ok, because = "unknown", f"CSI-C01: {', '.join(unread)} could not be read"
-    ids = tuple(dict.fromkeys(one.id for one in every))
-    evidence = (*(f"{one.id}: {one.message}" for one in every), *_list_registrations(index, node, needed))
+    ids = tuple(dict.fromkeys(finding.id for finding in findings))
+    evidence = (
+        *(f"{finding.id}: {finding.message}" for finding in findings),
+        *_list_registrations(index, node, needed),
+    )
     return NodeVerdict(node.name, tuple(needed), ok, because, evidence, ids)
 
 
@@ -190,8 +193,14 @@ class _DriverOnNode:
             evaluated = [*self._report_undeployed()]
         else:
             # The one that has its pod there is what the node has; the others are too many.
-            here = tuple(sorted(index.providers_on(self._driver, self._node), key=lambda one: not self._list_pods(one)))
-            evaluated = [*self._check_gate(here[0] if here else providers[0], here[1:], host_facts_max_age)]
+            providers_here = tuple(
+                sorted(index.providers_on(self._driver, self._node), key=lambda provider: not self._list_pods(provider))
+            )
+            evaluated = [
+                *self._check_gate(
+                    providers_here[0] if providers_here else providers[0], providers_here[1:], host_facts_max_age
+                )
+            ]
         yield from evaluated
         if self._entry is not None and self._known is None and _decide_answer(tuple(evaluated), index) == "yes":
             yield _report_unknown_driver(self._driver, providers)
@@ -228,7 +237,7 @@ class _DriverOnNode:
             yield found("CSI-N44", f"Driver {driver}", message, evidence, remedy)
 
     def _check_gate(
-        self, main: ObservedTemplate, others: tuple[ObservedTemplate, ...], host_facts_max_age: float
+        self, main: ObservedTemplate, other_templates: tuple[ObservedTemplate, ...], host_facts_max_age: float
     ) -> Iterator[Finding]:
         """What the gate says of its plugin there, and of the mode that the plugin has."""
         if main.plugin is None:
@@ -245,7 +254,7 @@ class _DriverOnNode:
             registrations={} if entry is None else {node.name: Registration(entry.node_id, entry.topology_keys, None)},
             pods=plugins,
             hosts={} if host is None else {node.name: host.facts},
-            other_providers={node.name: [f"{one.namespace}/{one.name}" for one in others]},
+            other_providers={node.name: [f"{template.namespace}/{template.name}" for template in other_templates]},
         )
         evaluated = gate.evaluate(
             picture, gate.GateRules(only=frozenset({node.name}), host_facts_max_age=host_facts_max_age)
@@ -271,7 +280,7 @@ class _DriverOnNode:
     ) -> Iterator[Finding]:
         """A plugin pod that has restarted too often, though it is Ready. The gate reports CSI-G13 for another reason."""
         for pod in plugins:
-            restarts, last = max((one.restarts for one in pod.containers), default=0), pod.last_restart
+            restarts, last = max((container.restarts for container in pod.containers), default=0), pod.last_restart
             if pod.ready and restarts >= _RESTARTS and (last is None or self._index.snapshot.taken_at - last < _LATELY):
                 message = f"pod {pod.name} has restarted {restarts} times" + (
                     f", last at {last:%Y-%m-%d %H:%M:%SZ}" if last else ""
@@ -318,19 +327,21 @@ def _find_pipes(driver: str, provider: ObservedTemplate) -> tuple[str, ...]:
     The plugin of OpenShift's storage operator is a HostProcess container that uses them and mounts none
     (enhancements/windows-containers/windows-CSI-driver-support.md of https://github.com/openshift/enhancements, pull request 2072).
     """
-    plugin, known = provider.plugin, BY_NAME.get(driver)
+    plugin, entry = provider.plugin, BY_NAME.get(driver)
     if plugin is None or plugin.gate.pipes or not (plugin.host_process and plugin.observed.of_openshift):
         return () if plugin is None else plugin.gate.pipes
-    rule = None if known is None else known.rule("csi_proxy")
+    rule = None if entry is None else entry.rule("csi_proxy")
     return () if rule is None else rule.pipes
 
 
-def _read_form(driver: str, here: tuple[ObservedTemplate, ...]) -> tuple[Version | None, str]:
+def _read_form(driver: str, providers: tuple[ObservedTemplate, ...]) -> tuple[Version | None, str]:
     """Release and mode of the one plugin that a driver has on a node."""
-    known = BY_NAME.get(driver)
-    if known is None or len(here) != 1 or here[0].plugin is None:
+    entry = BY_NAME.get(driver)
+    if entry is None or len(providers) != 1 or providers[0].plugin is None:
         return None, ""
-    return read_running_release(known, here[0]), "host_process" if here[0].plugin.host_process else "csi_proxy"
+    return read_running_release(entry, providers[0]), "host_process" if providers[
+        0
+    ].plugin.host_process else "csi_proxy"
 
 
 def read_running_release(driver: Driver, template: ObservedTemplate) -> Version | None:
@@ -350,11 +361,13 @@ def _check_node(index: Index, node: ObservedNode, needed: bool, migrated: Mappin
     for plugin, nodes in migrated.items():
         if not nodes & index.bit[node.name]:
             continue
-        left = [name for name in node.attached if name.startswith(f"{plugin}/")]
-        if left:
-            message = f"{len(left)} volumes are attached in-tree, and the kubelet uses CSI for {plugin}"
+        attached = [name for name in node.attached if name.startswith(f"{plugin}/")]
+        if attached:
+            message = f"{len(attached)} volumes are attached in-tree, and the kubelet uses CSI for {plugin}"
             remedy = "move their pods away, detach them at the platform, then use them again"
-            yield found("CSI-N36", about, message, tuple(f"status.volumesAttached: {one}" for one in left[:3]), remedy)
+            yield found(
+                "CSI-N36", about, message, tuple(f"status.volumesAttached: {name}" for name in attached[:3]), remedy
+            )
 
 
 def _pass_host_findings(index: Index, node: ObservedNode, needed: bool, piped: bool) -> Iterator[Finding]:
@@ -364,16 +377,16 @@ def _pass_host_findings(index: Index, node: ObservedNode, needed: bool, piped: b
     (``piped``).
     """
     host = index.hosts.get(node.name)
-    for one in host.findings if host is not None else ():
-        lasting = one["id"] in AFTER_REBOOT
+    for finding in host.findings if host is not None else ():
+        lasting = finding["id"] in AFTER_REBOOT
         if not needed and not lasting:
             continue
-        severity: Severity = next((known for known in SEVERITIES if known == one["severity"]), "note")
+        severity: Severity = next((level for level in SEVERITIES if level == finding["severity"]), "note")
         if lasting and not piped and severity == "blocker":
             severity = "warning"
-        evidence = (f"csi_proxy_info on host {node.name}: {one['object']}",)
-        about = f"Node {node.name}, {one['object']}"
-        yield found(one["id"], about, one["message"], evidence, one["remedy"], severity)
+        evidence = (f"csi_proxy_info on host {node.name}: {finding['object']}",)
+        about = f"Node {node.name}, {finding['object']}"
+        yield found(finding["id"], about, finding["message"], evidence, finding["remedy"], severity)
 
 
 def _check_system(node: ObservedNode) -> Iterator[Finding]:

@@ -137,18 +137,20 @@ class _Pass:
             wire.BriefPodList, wire.PodList, lambda pod: reads_details(pod) and pod_is_evaluated(pod, windows)
         )
         pods = self._list(kinds.POD, wire.PodList, _pods(windows, table), decode=decode)
-        shapes = table.close(windows, [one.shape for one in templates])
+        shapes = table.close(windows, [template.shape for template in templates])
         # What was not read may be of interest to Windows, so then nothing is left out.
         scope = Scope(tuple(templates), pods) if self._unread else scope_of(nodes, templates, pods)
         del pods, templates
-        revisions = [one for template in in_doubt(scope.templates, scope.pods) for one in self._revisions(template)]
+        revisions = [
+            revision for template in in_doubt(scope.templates, scope.pods) for revision in self._revisions(template)
+        ]
         claims, attachments = self._claims(scope, windows)
         kept_templates, kept_pods = scope.templates, scope.pods
         # Its sets of names are large.
         del scope
         namespaces = self._list(kinds.NAMESPACE, wire.NamespaceList, _each(ObservedNamespace.from_object))
         cluster = self._cluster(kubernetes, namespaces)
-        names = None if self._lacks(kinds.NAMESPACE) else frozenset(one.name for one in namespaces)
+        names = None if self._lacks(kinds.NAMESPACE) else frozenset(namespace.name for namespace in namespaces)
         return Snapshot(
             taken_at=taken_at,
             name=name,
@@ -240,7 +242,7 @@ class _Pass:
 
     def _lacks(self, kind: Kind) -> bool:
         """Whether something of that kind could not be read."""
-        return any(one.resource == kind.plural for one in self._unread)
+        return any(unread_list.resource == kind.plural for unread_list in self._unread)
 
     def _get(self, kind: Kind, name: str, namespace: str | None = None) -> dict[str, Any] | Unread | None:
         """One object; None when it does not exist, which is never what a missing permission means."""
@@ -261,7 +263,7 @@ class _Pass:
             return ()
 
     def _cluster(self, kubernetes: str, namespaces: Sequence[ObservedNamespace]) -> ObservedCluster:
-        names = {one.name for one in namespaces}
+        names = {namespace.name for namespace in namespaces}
         if names and not any(name.startswith("openshift-") for name in names):
             return ObservedCluster(kubernetes=kubernetes)
         version = self._get(kinds.CLUSTER_VERSION, "version")
@@ -285,11 +287,11 @@ class _Pass:
 
     def _config_maps(self, keys: Iterable[tuple[str, str]]) -> tuple[ObservedConfigMap, ...]:
         """Each by its name. What may not be read is left out, so that it is not taken for one that is not there."""
-        found = {key: self._get(kinds.CONFIG_MAP, key[1], key[0]) for key in keys}
+        maps = {key: self._get(kinds.CONFIG_MAP, key[1], key[0]) for key in keys}
         return tuple(
-            ObservedConfigMap(*key, exists=False) if one is None else ObservedConfigMap.from_object(one)
-            for key, one in found.items()
-            if not isinstance(one, Unread)
+            ObservedConfigMap(*key, exists=False) if config_map is None else ObservedConfigMap.from_object(config_map)
+            for key, config_map in maps.items()
+            if not isinstance(config_map, Unread)
         )
 
 
@@ -337,7 +339,7 @@ def _pods(windows: frozenset[str], table: PodTable) -> Callable[[Items], Iterabl
 
 def _csi_nodes(windows: frozenset[str] | None) -> Callable[[Items], Iterable[ObservedCsiNode]]:
     return lambda items: [
-        ObservedCsiNode.from_object(one) for one in items if windows is None or one["metadata"]["name"] in windows
+        ObservedCsiNode.from_object(item) for item in items if windows is None or item["metadata"]["name"] in windows
     ]
 
 

@@ -47,14 +47,14 @@ def in_doubt(templates: Iterable[ObservedTemplate], pods: Iterable[ObservedPod])
         for one in templates
         if one.plugin is not None and one.plugin.observed.plugin
     }
-    found = {}
+    doubted = {}
     for pod in pods:
         template = plugins.get((pod.namespace, pod.owner))
         if template is None or template.plugin is None or pod.plugin is None:
             continue
         if not template.plugin.gate.made(pod.plugin):
-            found[template.key] = template
-    return tuple(found.values())
+            doubted[template.key] = template
+    return tuple(doubted.values())
 
 
 def with_revisions(

@@ -145,9 +145,9 @@ class _Simulation:
         because = verdict.because if verdict and answer != "yes" else ""
         for pod in pods:
             next_pod = starting.get(pod.name) or [*starting.values()][-1]
-            named, made = limits.collect_needs(next_pod)
+            named, created = limits.collect_needs(next_pod)
             volumes = Counter(driver for driver, _volume in named) + Counter(
-                {driver: count // next_pod.count for driver, count in made.items()}
+                {driver: count // next_pod.count for driver, count in created.items()}
             )
             attached = tuple(
                 (_ATTACHED + driver, count) for driver, count in volumes.items() if driver in limits.limits
@@ -166,8 +166,8 @@ class _Simulation:
         index = self._index
         fixed: dict[int, tuple[int, int]] = {}
         for node in self._names:
-            left = Counter(index.snapshot.pods_on.get(node, ()))
-            for shape_number, count in left.items():
+            remaining = Counter(index.snapshot.pods_on.get(node, ()))
+            for shape_number, count in remaining.items():
                 shape = index.snapshot.shapes[shape_number]
                 if shape.stays or shape.deleting:
                     continue
@@ -233,26 +233,26 @@ class _Simulation:
 
     def _roll_node(self, name: str, seed: int) -> _Outcome:
         outcome = _Outcome()
-        left = self._on.pop(name, [])
+        pods_here = self._on.pop(name, [])
         if seed:
-            self._random.shuffle(left)
-        for pod in left:
+            self._random.shuffle(pods_here)
+        for pod in pods_here:
             if pod.answer != "yes":
                 outcome.stop(pod.answer, f"{pod.name} does not start again: {pod.because}" if pod.because else pod.name)
         self._infos.drained = self._index.bit[name]
         waiting: list[_MovingPod] = []
-        while left:
+        while pods_here:
             evicted: list[_MovingPod] = []
             refused: list[_MovingPod] = []
-            for pod in left:
+            for pod in pods_here:
                 (evicted if self._evict(pod, name) else refused).append(pod)
-            left = refused
+            pods_here = refused
             if not evicted:
                 break
             waiting = self._place([*waiting, *evicted], outcome, seed)
-        if left:
-            self._explain_refusal(left[0], bool(waiting), outcome)
-        self._on.setdefault(name, []).extend(left)
+        if pods_here:
+            self._explain_refusal(pods_here[0], bool(waiting), outcome)
+        self._on.setdefault(name, []).extend(pods_here)
         self._infos.drained = 0
         outcome.waiting = [pod.name for pod in waiting]
         for pod in self._place(waiting, outcome, seed):
@@ -266,8 +266,8 @@ class _Simulation:
         """Take a pod off its node, if its budget allows that. The API refuses a pod with more than one budget."""
         if len(pod.budgets) > 1 or any(self._healthy[one] <= self._budgets[one].desired for one in pod.budgets):
             return False
-        for one in pod.budgets:
-            self._healthy[one] -= 1
+        for budget in pod.budgets:
+            self._healthy[budget] -= 1
         self._infos.remove((pod.shape, node))
         return True
 
@@ -291,8 +291,8 @@ class _Simulation:
     def _put(self, pod: _MovingPod, node: str) -> None:
         self._infos.add((pod.shape, node))
         self._on.setdefault(node, []).append(pod)
-        for one in pod.budgets:
-            self._healthy[one] += 1
+        for budget in pod.budgets:
+            self._healthy[budget] += 1
 
     def _choose(self, nodes: int, seed: int) -> str:
         """One of these nodes: in turns, the first by name, or any."""
@@ -302,7 +302,7 @@ class _Simulation:
         return self._index.node_list[position].name
 
     def _explain_refusal(self, pod: _MovingPod, is_waiting: bool, outcome: _Outcome) -> None:
-        budgets = [self._budgets[one] for one in pod.budgets]
+        budgets = [self._budgets[name] for name in pod.budgets]
         names = " and ".join(f"{budget.namespace}/{budget.name}" for budget in budgets)
         if len(budgets) > 1:
             outcome.stop("no", f"{pod.name} is not evicted: PodDisruptionBudgets {names} both select it")
@@ -323,7 +323,7 @@ class _Simulation:
         differ = len({outcome.answer for outcome in outcomes}) > 1
         if differ or (len(outcomes) == 1 and worst.is_open):
             answer, because = "unknown", f"it depends on placement: {because or 'few nodes take its pods'}"
-        budgets = {self._budgets[one] for pod in pods for one in pod.budgets}
+        budgets = {self._budgets[budget] for pod in pods for budget in pod.budgets}
         return NodeRoll(
             node=name,
             answer=answer,

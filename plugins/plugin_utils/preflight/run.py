@@ -61,13 +61,13 @@ def simulate(snapshot: Snapshot, run: Run) -> Snapshot:
     """The snapshot as it would be taken after the run, all of it having worked."""
     nodes = tuple(_marked(node) if node.name in run.nodes else node for node in snapshot.nodes)
     templates = (ObservedTemplate.from_object("DaemonSet", item) for item in _of(run, "DaemonSet"))
-    made = {one.key: one for one in templates}
-    others = (pod for pod in snapshot.pods if pod.owner.replace("/", f" {pod.namespace}/", 1) not in made)
+    applied = {one.key: one for one in templates}
+    unmanaged = (pod for pod in snapshot.pods if pod.owner.replace("/", f" {pod.namespace}/", 1) not in applied)
     # What waits now may start after the run.
-    pods = [replace(pod, waits_since="") if pod.waits else pod for pod in others]
+    pods = [replace(pod, waits_since="") if pod.waits else pod for pod in unmanaged]
     index = Index(replace(snapshot, nodes=nodes))
     ids: dict[str, dict[str, str]] = {}
-    for template in made.values():
+    for template in applied.values():
         plugin = template.plugin
         if plugin is None:
             continue
@@ -78,19 +78,23 @@ def simulate(snapshot: Snapshot, run: Run) -> Snapshot:
                     DRIVERS[key].name for key in run.drivers if plugin.observed.is_node_plugin_of(DRIVERS[key].name)
                 ]
                 ids.setdefault(node.name, {}).update(dict.fromkeys(brought, node.name))
-    csi_nodes = {one.name: one for one in snapshot.csi_nodes}
-    csi_nodes |= {name: _registered(csi_nodes.get(name, ObservedCsiNode(name)), own) for name, own in ids.items()}
-    drivers = {one.name: one for one in map(ObservedDriver.from_object, _of(run, "CSIDriver"))}
-    classes = {one.name: one for one in map(ObservedClass.from_object, _of(run, "StorageClass"))}
-    hosts = {one.node: one for one in snapshot.hosts}
+    csi_nodes = {csi_node.name: csi_node for csi_node in snapshot.csi_nodes}
+    csi_nodes |= {
+        name: _registered(csi_nodes.get(name, ObservedCsiNode(name)), node_ids) for name, node_ids in ids.items()
+    }
+    drivers = {driver.name: driver for driver in map(ObservedDriver.from_object, _of(run, "CSIDriver"))}
+    classes = {
+        storage_class.name: storage_class for storage_class in map(ObservedClass.from_object, _of(run, "StorageClass"))
+    }
+    hosts = {host.node: host for host in snapshot.hosts}
     return replace(
         snapshot,
         nodes=tuple(replace(node, node_ids={**ids.get(node.name, {}), **node.node_ids}) for node in nodes),
-        templates=(*(one for one in snapshot.templates if one.key not in made), *made.values()),
+        templates=(*(one for one in snapshot.templates if one.key not in applied), *applied.values()),
         pods=tuple(pods),
         csi_nodes=tuple(csi_nodes.values()),
-        drivers=tuple((drivers | {one.name: one for one in snapshot.drivers}).values()),
-        classes=tuple((classes | {one.name: one for one in snapshot.classes}).values()),
+        drivers=tuple((drivers | {driver.name: driver for driver in snapshot.drivers}).values()),
+        classes=tuple((classes | {storage_class.name: storage_class for storage_class in snapshot.classes}).values()),
         hosts=tuple((hosts | {name: _served(snapshot, name, hosts.get(name)) for name in run.nodes}).values()),
     )
 
@@ -110,15 +114,15 @@ class RunReport(Report):
 def of_run(now: Report, then: Report, run: Run, controllers: Iterable[ObservedController]) -> RunReport:
     """The report of the cluster as it would be, with those findings alone that are about the run."""
     worst: dict[str, int] = {}
-    for one in now.findings:
-        worst[one.object] = min(worst.get(one.object, len(SEVERITIES)), SEVERITIES.index(one.severity))
+    for finding in now.findings:
+        worst[finding.object] = min(worst.get(finding.object, len(SEVERITIES)), SEVERITIES.index(finding.severity))
     theirs = frozenset(_halves(run, controllers))
     findings = tuple(
         one
         for one in then.findings
         if not one.id.startswith(_OF_THE_PLAN) and (one.object in theirs or not _was_so(one, worst))
     )
-    parts = {one.name: getattr(then, one.name) for one in fields(then)}
+    parts = {field.name: getattr(then, field.name) for field in fields(then)}
     return RunReport(**{**parts, "findings": findings})
 
 
@@ -126,14 +130,16 @@ def _was_so(finding: Finding, worst: Mapping[str, int]) -> bool:
     """Whether something at least as bad was the matter with this object before; a driver that is nowhere is on no node."""
     about, comma, driver = finding.object.partition(", driver ")
     objects = (finding.object, f"Driver {driver}") if comma else (about,)
-    return min(worst.get(one, len(SEVERITIES)) for one in objects) <= SEVERITIES.index(finding.severity)
+    return min(worst.get(name, len(SEVERITIES)) for name in objects) <= SEVERITIES.index(finding.severity)
 
 
 def _halves(run: Run, controllers: Iterable[ObservedController]) -> Iterator[str]:
     """What findings call the objects of the planned drivers that belong to the cluster, and not to a node."""
     yield from (f"{kind} {DRIVERS[key].name}" for key in run.drivers for kind in ("Driver", "CSIDriver"))
     yield from (
-        f"Deployment {one.observed.namespace}/{one.observed.name}" for one in controllers if one.driver in run.drivers
+        f"Deployment {controller.observed.namespace}/{controller.observed.name}"
+        for controller in controllers
+        if controller.driver in run.drivers
     )
 
 

@@ -54,11 +54,11 @@ def maps(
     namespaces: those there are, None if they could not be read; then the usual namespaces are read anyway.
     """
     keys: list[tuple[str, str]] = []
-    plugins = [one.plugin.observed for one in templates if one.plugin is not None]
+    plugins = [template.plugin.observed for template in templates if template.plugin is not None]
     for driver in DRIVERS.values():
         if driver.feature_states is not None:
-            known = {one.observed.namespace for one in controllers if one.driver == driver.key}
-            known |= {one.namespace for one in plugins if one.is_node_plugin_of(driver.name)}
+            known = {controller.observed.namespace for controller in controllers if controller.driver == driver.key}
+            known |= {plugin.namespace for plugin in plugins if plugin.is_node_plugin_of(driver.name)}
             usual = {driver.namespace, *driver.controller.namespaces}
             known |= usual if namespaces is None else usual & namespaces
             keys += [(namespace, driver.feature_states.name) for namespace in sorted(known)]
@@ -71,40 +71,43 @@ def scope(nodes: Iterable[ObservedNode], templates: Sequence[ObservedTemplate], 
     A workload without pods on a node stays, whatever its template says, and so does one that shares a claim with it.
     """
     windows = {node.name: node.windows for node in nodes}
-    known = {(one.kind, one.namespace, one.name): one for one in templates}
-    roots = [root_of(pod, known) for pod in pods]
+    by_root = {(template.kind, template.namespace, template.name): template for template in templates}
+    roots = [root_of(pod, by_root) for pod in pods]
     on_windows: dict[Key, set[bool]] = defaultdict(set)
     for pod, root in zip(pods, roots, strict=True):
-        if pod.node in windows and decides(pod, known.get(root)):
+        if pod.node in windows and decides(pod, by_root.get(root)):
             on_windows[root].add(windows[pod.node])
-    linux = {root for root, found in on_windows.items() if found == {False}}
+    linux = {root for root, systems in on_windows.items() if systems == {False}}
 
     def named(on_linux: bool) -> Iterator[tuple[Key, str]]:
         """Workloads, here or on Linux, with the claims that they name."""
         for pod, root in zip(pods, roots, strict=True):
             if (root in linux) == on_linux:
                 yield from ((root, claim) for claim in _claims_of(pod))
-        for key, template in known.items():
+        for key, template in by_root.items():
             if (key in linux) == on_linux:
                 yield from ((key, f"{template.namespace}/{name}") for name in template.volumes.claims)
 
-    here = frozenset(claim for dummy, claim in named(False))
-    gone = linux - {root for root, claim in named(True) if claim in here}
-    kept = tuple(pod for pod, root in zip(pods, roots, strict=True) if pod.plugin is not None or root not in gone)
+    windows_claims = frozenset(claim for dummy, claim in named(False))
+    unneeded = linux - {root for root, claim in named(True) if claim in windows_claims}
+    kept = tuple(pod for pod, root in zip(pods, roots, strict=True) if pod.plugin is not None or root not in unneeded)
     owners = {_owner(pod) for pod in kept}
     return Scope(
         templates=tuple(
-            one
-            for key, one in known.items()
+            template
+            for key, template in by_root.items()
             # A template with an owner names the owner of its pods; without pods it does not matter.
-            if one.plugin is not None or (key not in gone and (not one.owner or key in owners))
+            if template.plugin is not None or (key not in unneeded and (not template.owner or key in owners))
         ),
         pods=kept,
-        elsewhere=frozenset(claim for dummy, claim in named(True) if claim not in here),
+        elsewhere=frozenset(claim for dummy, claim in named(True) if claim not in windows_claims),
         sets=frozenset(
-            (key[1], f"{made.name}-{key[2]}") for key in linux if key in known for made in known[key].claim_templates
+            (key[1], f"{claim_template.name}-{key[2]}")
+            for key in linux
+            if key in by_root
+            for claim_template in by_root[key].claim_templates
         ),
-        here=here,
+        here=windows_claims,
     )
 
 
@@ -134,5 +137,5 @@ def _owner(pod: ObservedPod) -> Key:
 def _claims_of(pod: ObservedPod) -> Iterator[str]:
     for name in pod.volumes.claims:
         yield f"{pod.namespace}/{name}"
-    for made in pod.volumes.ephemeral:
-        yield f"{pod.namespace}/{pod.name}-{made.name}"
+    for claim_template in pod.volumes.ephemeral:
+        yield f"{pod.namespace}/{pod.name}-{claim_template.name}"

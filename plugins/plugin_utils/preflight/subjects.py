@@ -113,28 +113,30 @@ class Subjects:
 
 def collect_subjects(index: Index, use: Usage) -> Subjects:
     """Find every volume that a Windows node may mount, and which drivers which nodes need for them."""
-    found = Subjects({known.field: paths(index, known) for known in in_tree.PLUGINS}, used_claims=frozenset(use.users))
-    _Collector(index, use, found).run()
+    subjects = Subjects(
+        {plugin.field: paths(index, plugin) for plugin in in_tree.PLUGINS}, used_claims=frozenset(use.users)
+    )
+    _Collector(index, use, subjects).run()
     demand: dict[str, int] = defaultdict(int)
-    for subject in found.subjects.values():
+    for subject in subjects.subjects.values():
         if subject.driver:
-            by_csi = index.windows if subject.plugin is None else found.paths[subject.source.field].csi
+            by_csi = index.windows if subject.plugin is None else subjects.paths[subject.source.field].csi
             demand[subject.driver] |= subject.eligible & by_csi
-    found.demand = {driver: nodes for driver, nodes in demand.items() if nodes}
-    return found
+    subjects.demand = {driver: nodes for driver, nodes in demand.items() if nodes}
+    return subjects
 
 
 def find_migrated_nodes(subjects: Subjects) -> dict[str, int]:
     """By in-tree plugin, the Windows nodes whose kubelet uses CSI for it."""
-    return {known.plugin: subjects.paths[known.field].csi for known in in_tree.PLUGINS}
+    return {plugin.plugin: subjects.paths[plugin.field].csi for plugin in in_tree.PLUGINS}
 
 
 def list_migrated_plugins(subjects: Subjects) -> frozenset[str]:
     """In-tree plugins with volumes that a Windows kubelet mounts by CSI."""
     return frozenset(
-        one.plugin.plugin
-        for one in subjects.subjects.values()
-        if one.plugin is not None and one.eligible & subjects.paths[one.source.field].csi
+        subject.plugin.plugin
+        for subject in subjects.subjects.values()
+        if subject.plugin is not None and subject.eligible & subjects.paths[subject.source.field].csi
     )
 
 
@@ -143,14 +145,14 @@ def _describe_kind(source: Source) -> tuple[str, ...]:
     plugin = in_tree.find_by_field(source.field)
     driver = source.driver if plugin is None else plugin.driver
     field_ = "csi" if driver else source.field
-    given = source.fs_type, source.attribute, source.protocol, source.server
-    return field_, driver, *given, str(source.read_only), str(source.secret)
+    fields = source.fs_type, source.attribute, source.protocol, source.server
+    return field_, driver, *fields, str(source.read_only), str(source.secret)
 
 
 class _Collector:
-    def __init__(self, index: Index, use: Usage, found: Subjects) -> None:
+    def __init__(self, index: Index, use: Usage, subjects: Subjects) -> None:
         self._index, self._use, self._claims = index, use, Claims(index)
-        self._found, self._subjects = found, found.subjects
+        self._found, self._subjects = subjects, subjects.subjects
 
     def run(self) -> None:
         if not self._index.windows:
@@ -162,7 +164,7 @@ class _Collector:
         for subject in self._subjects.values():
             if subject.claim is not None:
                 users = self._use.users.get(subject.claim.key, ())
-                subject.linux_users = [one for one in users if one.system == "linux" and one.pods]
+                subject.linux_users = [user for user in users if user.system == "linux" and user.pods]
 
     def _collect_workload(self, workload: Workload) -> None:
         keys = self._found.by_workload.setdefault(workload.key, [])
@@ -173,37 +175,37 @@ class _Collector:
             if subject is not None:
                 keys.append(subject.key)
                 self._add_user(subject, workload, workload.eligible)
-        for one in workload.inline:
-            subject = self._add_inline(one, workload)
+        for inline in workload.inline:
+            subject = self._add_inline(inline, workload)
             keys.append(subject.key)
             self._add_user(subject, workload, workload.eligible)
-        for made in workload.made:
-            if self._collect_reserved(made, workload, keys):
+        for claim_template in workload.made:
+            if self._collect_reserved(claim_template, workload, keys):
                 continue
-            key = f"new claim {workload.namespace}/{made.name} of {workload.key}"
-            request = self._claims.new(made, workload.namespace, workload.name)
+            key = f"new claim {workload.namespace}/{claim_template.name} of {workload.key}"
+            request = self._claims.new(claim_template, workload.namespace, workload.name)
             source = self._choose_source(request, self._read_class(request, workload))
             if source is not None:
-                subject = self._subjects.setdefault(key, Subject(key, source, made=made))
+                subject = self._subjects.setdefault(key, Subject(key, source, made=claim_template))
                 keys.append(key)
                 self._add_user(subject, workload, workload.eligible)
 
-    def _collect_reserved(self, made: ClaimTemplate, workload: Workload, keys: list[str]) -> bool:
+    def _collect_reserved(self, claim_template: ClaimTemplate, workload: Workload, keys: list[str]) -> bool:
         """Whether a volume is reserved for every claim of a StatefulSet's template; these are evaluated."""
-        if workload.template is None or made not in workload.template.claim_templates:
+        if workload.template is None or claim_template not in workload.template.claim_templates:
             return False
-        left = 0
+        unreserved = 0
         for ordinal in workload.ordinals:
-            request = self._claims.new(made, workload.namespace, f"{workload.name}-{ordinal}")
-            if f"{workload.namespace}/{made.name}-{workload.name}-{ordinal}" in self._index.claims:
+            request = self._claims.new(claim_template, workload.namespace, f"{workload.name}-{ordinal}")
+            if f"{workload.namespace}/{claim_template.name}-{workload.name}-{ordinal}" in self._index.claims:
                 continue
             if request.volume is None:
-                left += 1
+                unreserved += 1
             else:
                 subject = self._add_volume(request.volume, None)
                 keys.append(subject.key)
                 self._add_user(subject, workload, workload.eligible)
-        return not left
+        return not unreserved
 
     def _add_user(self, subject: Subject, workload: Workload, nodes: int) -> None:
         # A workload's uses come one after another, so it is the last one when it was noted before.
@@ -216,8 +218,8 @@ class _Collector:
         """The Windows nodes that a volume's own affinity lets pass."""
         if subject.terms is None:
             return self._index.windows
-        known = BY_NAME.get(subject.driver)
-        zone = next((key for key in known.topology_keys if key.endswith("zone")), "") if known is not None else ""
+        driver = BY_NAME.get(subject.driver)
+        zone = next((key for key in driver.topology_keys if key.endswith("zone")), "") if driver is not None else ""
         return self._index.windows & self._index.matching(subject.terms, zone if subject.plugin is not None else "")
 
     def _add_claim(self, name: str, workload: Workload | None) -> Subject | None:
@@ -247,10 +249,10 @@ class _Collector:
         """What a claim gets where free volumes fit it; not known where these and what its class makes are of several kinds."""
         if "persistentvolumes" in self._index.unread:
             return None
-        some = [one.source for one in self._claims.candidates(request)]
+        sources = [candidate.source for candidate in self._claims.candidates(request)]
         if source is not None:
-            some.append(source)
-        return some[0] if len({_describe_kind(one) for one in some}) == 1 else Source("") if some else None
+            sources.append(source)
+        return sources[0] if len({_describe_kind(one) for one in sources}) == 1 else Source("") if sources else None
 
     def _add_volume(self, volume: ObservedVolume, claim: ObservedClaim | None) -> Subject:
         subject = self._subjects.get(volume.name)
@@ -259,28 +261,28 @@ class _Collector:
             self._subjects[volume.name] = subject
         return subject
 
-    def _add_inline(self, one: Inline, workload: Workload) -> Subject:
-        key = f"inline {one.source.field} {one.name} of {workload.key}"
-        return self._subjects.setdefault(key, Subject(key, one.source, inline=True))
+    def _add_inline(self, inline: Inline, workload: Workload) -> Subject:
+        key = f"inline {inline.source.field} {inline.name} of {workload.key}"
+        return self._subjects.setdefault(key, Subject(key, inline.source, inline=True))
 
     def _read_class(self, request: Request, workload: Workload) -> Source | None:
         """What a claim without a volume will get, by its class; None if nothing is provisioned for it."""
         storage_class = self._claims.storage_class(request)
         if storage_class is None or storage_class.provisioner in NO_PROVISIONER:
             return None
-        given = {key.lower(): value for key, value in storage_class.parameters.items()}
-        known = in_tree.find_by_name(storage_class.provisioner)
-        fs_type = find_file_system(known, storage_class.parameters)
-        if known is not None:
-            return Source(known.field, fs_type=fs_type, kind="Managed", secret_namespace=workload.namespace)
+        parameters = {key.lower(): value for key, value in storage_class.parameters.items()}
+        plugin = in_tree.find_by_name(storage_class.provisioner)
+        fs_type = find_file_system(plugin, storage_class.parameters)
+        if plugin is not None:
+            return Source(plugin.field, fs_type=fs_type, kind="Managed", secret_namespace=workload.namespace)
         return Source(
             "csi",
             driver=storage_class.provisioner,
             fs_type=fs_type,
-            attribute=given.get("fstype", ""),
-            protocol=given.get("protocol", ""),
-            server=server_of(given),
-            secret=any(given.get(key) for key in _NODE_SECRETS),
+            attribute=parameters.get("fstype", ""),
+            protocol=parameters.get("protocol", ""),
+            server=server_of(parameters),
+            secret=any(parameters.get(key) for key in _NODE_SECRETS),
             assumed=("mountOptions",) if storage_class.mount_options else (),
         )
 
@@ -288,8 +290,8 @@ class _Collector:
         """Volumes that are attached to Windows nodes."""
         index = self._index
         for node in index.each(index.windows):
-            for one in index.attachments.get(node.name, ()):
-                volume = index.volumes.get(one.volume)
+            for attachment in index.attachments.get(node.name, ()):
+                volume = index.volumes.get(attachment.volume)
                 if volume is not None:
                     subject = self._add_volume(volume, index.claims.get(volume.claim))
                     subject.user_nodes = index.share(subject.user_nodes | index.bit[node.name])

@@ -57,22 +57,24 @@ def _read_suppression(entry: Mapping[str, str]) -> Suppression:
 
 def suppress(report: Report, suppressions: Sequence[Suppression], today: date) -> Report:
     """The report without what is accepted today, which is listed beside it. A workload is accepted when each of its causes is."""
-    live = [one for one in suppressions if one.expires >= today]
+    live = [suppression for suppression in suppressions if suppression.expires >= today]
     kept: list[Finding] = []
     left_out: list[Suppressed] = list(report.suppressed)
     for finding in report.findings:
-        cover = next((one for one in live if one.covers(finding)), None)
+        cover = next((suppression for suppression in live if suppression.covers(finding)), None)
         if cover is None:
             kept.append(finding)
         else:
             left_out.append(Suppressed(finding, cover.reason, cover.expires.isoformat()))
-    workloads = tuple(_accept(one, live) for one in report.workloads)
+    workloads = tuple(_accept(workload, live) for workload in report.workloads)
     return replace(report, findings=tuple(kept), suppressed=tuple(left_out), workloads=workloads)
 
 
 def _accept(workload: WorkloadVerdict, live: Sequence[Suppression]) -> WorkloadVerdict:
-    covers = [next((one for one in live if one.covers(cause)), None) for cause in workload.causes]
-    reasons = dict.fromkeys(one.reason for one in covers if one is not None)
+    covers = [
+        next((suppression for suppression in live if suppression.covers(cause)), None) for cause in workload.causes
+    ]
+    reasons = dict.fromkeys(suppression.reason for suppression in covers if suppression is not None)
     if not covers or None in covers:
         return workload
     return replace(workload, accepted="; ".join(reasons))

@@ -57,24 +57,25 @@ def versions(target: Target) -> Versions:
 
 def simulate(index: Index, target: Target) -> Snapshot:
     """The snapshot as it would be read with those versions, every kubelet of Windows upgraded."""
-    snapshot, then = index.snapshot, versions(target)
+    snapshot, target_versions = index.snapshot, versions(target)
     cluster = snapshot.cluster
-    if then.control is not None and (index.kubernetes is None or then.control > index.kubernetes):
+    if target_versions.control is not None and (index.kubernetes is None or target_versions.control > index.kubernetes):
         # Kubelets may come later than their API server, which does not go back for them.
-        cluster = replace(cluster, kubernetes=f"v{then.control}{_RELEASE.sub('', cluster.kubernetes)}")
+        cluster = replace(cluster, kubernetes=f"v{target_versions.control}{_RELEASE.sub('', cluster.kubernetes)}")
     if target.openshift:
         cluster = replace(cluster, openshift=target.openshift, updating_to="")
-    if then.operator is not None:
-        cluster = replace(cluster, wmco=str(then.operator))
-    if then.kubelet is None:
+    if target_versions.operator is not None:
+        cluster = replace(cluster, wmco=str(target_versions.operator))
+    if target_versions.kubelet is None:
         return replace(snapshot, cluster=cluster)
-    moved = tuple(_list_migrated_plugins(then.kubelet, then.operator))
-    by_kubernetes = target.kubernetes and then.operator is None
-    kubelet = f"v{target.kubernetes.removeprefix('v')}" if by_kubernetes else f"v{then.kubelet}"
+    moved = tuple(_list_migrated_plugins(target_versions.kubelet, target_versions.operator))
+    by_kubernetes = target.kubernetes and target_versions.operator is None
+    kubelet = f"v{target.kubernetes.removeprefix('v')}" if by_kubernetes else f"v{target_versions.kubelet}"
     nodes = tuple(_upgrade_node(node, kubelet, moved) if node.windows else node for node in snapshot.nodes)
     windows = {node.name for node in nodes if node.windows}
     csi_nodes = tuple(
-        ObservedCsiNode(one.name, one.drivers, moved) if one.name in windows else one for one in snapshot.csi_nodes
+        ObservedCsiNode(csi_node.name, csi_node.drivers, moved) if csi_node.name in windows else csi_node
+        for csi_node in snapshot.csi_nodes
     )
     return replace(snapshot, cluster=cluster, nodes=nodes, csi_nodes=csi_nodes)
 
@@ -83,92 +84,96 @@ def _list_migrated_plugins(kubelet: Version, operator: Version | None) -> Iterat
     """In-tree plugins for which a kubelet of that release, set up by that operator, uses CSI."""
     line = wmco.find_line_of_operator(operator) if operator is not None else None
     kept = line.list_in_tree_plugins(operator) if line is not None and operator is not None else ()
-    for known in in_tree.PLUGINS:
-        if known.translated and (
-            known.requires_csi(kubelet) or (known.is_migrated_by_default(kubelet) and known.plugin not in kept)
+    for plugin in in_tree.PLUGINS:
+        if plugin.translated and (
+            plugin.requires_csi(kubelet) or (plugin.is_migrated_by_default(kubelet) and plugin.plugin not in kept)
         ):
-            yield known.plugin
+            yield plugin.plugin
 
 
 def _upgrade_node(node: ObservedNode, kubelet: str, moved: tuple[str, ...]) -> ObservedNode:
     """A node after its drain and upgrade: nothing is attached the in-tree way any more."""
-    left = tuple(name for name in node.attached if not any(name.startswith(f"{plugin}/") for plugin in moved))
-    return replace(node, kubelet=kubelet, attached=left)
+    attached = tuple(name for name in node.attached if not any(name.startswith(f"{plugin}/") for plugin in moved))
+    return replace(node, kubelet=kubelet, attached=attached)
 
 
 def evaluate(index: Index, target: Target, demand: Mapping[str, int]) -> tuple[Finding, ...]:
     """What stands in the way. index: of the cluster as it is. demand: where drivers are needed once there."""
-    then = versions(target)
+    target_versions = versions(target)
     findings = [
-        *_check_known(target, then),
-        *_check_possible(index, target, then),
-        *_check_skew(index, then),
-        *_check_operator(index, target, then),
+        *_check_known(target, target_versions),
+        *_check_possible(index, target, target_versions),
+        *_check_skew(index, target_versions),
+        *_check_operator(index, target, target_versions),
         *_check_migration_path(index, target, demand),
         *_describe_shipped_drivers(index, target, demand),
     ]
     return tuple(findings)
 
 
-def _check_known(target: Target, then: Versions) -> Iterator[Finding]:
-    if target.openshift and then.line is None:
+def _check_known(target: Target, target_versions: Versions) -> Iterator[Finding]:
+    if target.openshift and target_versions.line is None:
         evidence = (f"known lines: {wmco.LINES[0].openshift} to {wmco.LINES[-1].openshift}",)
         message = f"OpenShift {target.openshift} is unknown to this collection"
         remedy = "use a release of this collection that supports it, or set kubernetes"
         yield found("CSI-T02", "Target", message, evidence, remedy)
-    if then.operator is not None and wmco.find_line_of_operator(then.operator) is None:
+    if target_versions.operator is not None and wmco.find_line_of_operator(target_versions.operator) is None:
         evidence = (f"known: {wmco.LINES[0].wmco} to {wmco.LINES[-1].wmco}",)
-        message = f"release {then.operator} of the Windows Machine Config Operator is unknown to this collection"
+        message = (
+            f"release {target_versions.operator} of the Windows Machine Config Operator is unknown to this collection"
+        )
         yield found("CSI-T02", "Target", message, evidence, "use a release of this collection that supports it")
 
 
-def _check_possible(index: Index, target: Target, then: Versions) -> Iterator[Finding]:
+def _check_possible(index: Index, target: Target, target_versions: Versions) -> Iterator[Finding]:
     """Targets behind the cluster, or of a platform that it is not; upgrade refuses the same ones."""
     cluster = index.snapshot.cluster
-    known = "clusterversions" not in index.unread
-    now = CurrentReleases(
+    version_known = "clusterversions" not in index.unread
+    current = CurrentReleases(
         kubelets={node.name: node.kubelet for node in index.each(index.windows)},
-        openshift=(cluster.openshift or (None if cluster.updating_to else "")) if known else None,
+        openshift=(cluster.openshift or (None if cluster.updating_to else "")) if version_known else None,
         wmco=str(index.wmco) if index.wmco is not None else None,
     )
-    asked = {"kubernetes": target.kubernetes, "openshift": target.openshift, "wmco": str(then.operator or "")}
-    for one in find_impossible_targets(asked, now):
-        yield found(one.id, one.object, one.message, (f"target: {_format_target(target)}",), one.remedy)
+    requested = {
+        "kubernetes": target.kubernetes,
+        "openshift": target.openshift,
+        "wmco": str(target_versions.operator or ""),
+    }
+    for finding in find_impossible_targets(requested, current):
+        yield found(finding.id, finding.object, finding.message, (f"target: {_format_target(target)}",), finding.remedy)
 
 
 def _format_target(target: Target) -> str:
     return ", ".join(f"{key} {release}" for key, release in target.as_dict().items())
 
 
-def _check_skew(index: Index, then: Versions) -> Iterator[Finding]:
-    if then.control is None:
+def _check_skew(index: Index, target_versions: Versions) -> Iterator[Finding]:
+    if target_versions.control is None:
         return
-    allowed = in_tree.find_allowed_skew(then.control)
+    allowed = in_tree.find_allowed_skew(target_versions.control)
     for node in index.each(index.windows):
         kubelet = version_of(node.kubelet)
-        if kubelet is None or kubelet.minor[0] != then.control.minor[0]:
+        if kubelet is None or kubelet.minor[0] != target_versions.control.minor[0]:
             continue
-        behind = then.control.minor[1] - kubelet.minor[1]
+        behind = target_versions.control.minor[1] - kubelet.minor[1]
         if behind > allowed:
             evidence = (
                 f"Node {node.name} nodeInfo.kubeletVersion: {node.kubelet}",
-                f"target API server: {then.control}",
+                f"target API server: {target_versions.control}",
             )
-            message = (
-                f"kubelet {node.kubelet} is {behind} minor releases behind {then.control}, expected at most {allowed}"
-            )
+            message = f"kubelet {node.kubelet} is {behind} minor releases behind {target_versions.control}, expected at most {allowed}"
             remedy = "upgrade its kubelet first, in steps"
             yield found("CSI-T01", f"Node {node.name}", message, evidence, remedy)
 
 
-def _check_operator(index: Index, target: Target, then: Versions) -> Iterator[Finding]:
-    now, operator = index.wmco, then.operator
+def _check_operator(index: Index, target: Target, target_versions: Versions) -> Iterator[Finding]:
+    current, operator = index.wmco, target_versions.operator
     if operator is None:
         return
     about, line = "Windows Machine Config Operator", wmco.find_line_of_operator(operator)
     openshift = target.openshift or index.snapshot.cluster.openshift
     evidence: tuple[str, ...] = (
-        f"now: {now or 'not found'}",
+        f"now: {current or 'not found'}",
         f"target: {operator}",
         f"OpenShift: {openshift or 'not set'}",
     )
@@ -176,37 +181,37 @@ def _check_operator(index: Index, target: Target, then: Versions) -> Iterator[Fi
     if line is not None and of_cluster is not None and of_cluster.wmco != line.wmco:
         message = f"release {operator} is for OpenShift {line.openshift}, and the cluster would be {openshift}"
         yield found("CSI-T06", about, message, evidence, f"use release {of_cluster.wmco} of the operator")
-    if now is None:
+    if current is None:
         return
-    if operator.release < now.release:
+    if operator.release < current.release:
         return
-    if leapt := wmco.list_skipped_lines(now, operator):
-        message = f"the upgrade from {now} to {operator} skips {', '.join(leapt)}"
+    if leapt := wmco.list_skipped_lines(current, operator):
+        message = f"the upgrade from {current} to {operator} skips {', '.join(leapt)}"
         remedy = f"upgrade OpenShift and the operator one minor release at a time, first to release {leapt[0]} of the operator"
         yield found("CSI-T14", about, message, evidence, remedy)
-    before = wmco.find_line_of_operator(now)
+    before = wmco.find_line_of_operator(current)
     steps = (before.wmco, line.wmco) if before is not None and line is not None else ()
-    if steps in (("7", "8"), ("8", "9")) and wmco.classify_upgrade(now, operator) == "removed":
-        message = f"{now} includes csi-proxy and {operator} does not"
+    if steps in (("7", "8"), ("8", "9")) and wmco.classify_upgrade(current, operator) == "removed":
+        message = f"{current} includes csi-proxy and {operator} does not"
         remedy = "upgrade to a release that includes csi-proxy (8.1.0 or later) instead"
         yield found("CSI-T03", about, message, evidence, remedy)
 
 
 def _check_migration_path(index: Index, target: Target, demand: Mapping[str, int]) -> Iterator[Finding]:
     """In-tree volumes on Windows that the platform takes over to CSI by no upgrade."""
-    now = version_of(index.snapshot.cluster.openshift)
+    current = version_of(index.snapshot.cluster.openshift)
     first = parse(wmco.NO_PATH_BEFORE)
-    if now is None or not target.openshift or not now.minor < first.minor <= parse(target.openshift).minor:
+    if current is None or not target.openshift or not current.minor < first.minor <= parse(target.openshift).minor:
         return
-    for known in in_tree.PLUGINS:
-        if known.plugin in wmco.NO_PATH and demand.get(known.driver):
-            left = [one.name for one in index.snapshot.volumes if one.source.field == known.field]
-            if left:
+    for plugin in in_tree.PLUGINS:
+        if plugin.plugin in wmco.NO_PATH and demand.get(plugin.driver):
+            in_tree_volumes = [volume.name for volume in index.snapshot.volumes if volume.source.field == plugin.field]
+            if in_tree_volumes:
                 evidence = (
-                    f"OpenShift: {now}, target: {target.openshift}",
-                    f"PersistentVolumes: {', '.join(left[:3])}",
+                    f"OpenShift: {current}, target: {target.openshift}",
+                    f"PersistentVolumes: {', '.join(in_tree_volumes[:3])}",
                 )
-                message = f"OpenShift {now} has {len(left)} in-tree volumes of {known.plugin}, and no supported upgrade migrates them to CSI"
+                message = f"OpenShift {current} has {len(in_tree_volumes)} in-tree volumes of {plugin.plugin}, and no supported upgrade migrates them to CSI"
                 remedy = f"before the upgrade, copy their data to a cluster that was installed as {wmco.NO_PATH_BEFORE} or later"
                 yield found("CSI-T15", "Target", message, evidence, remedy)
 

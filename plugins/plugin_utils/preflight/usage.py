@@ -61,7 +61,7 @@ class Workload:
     @property
     def volumes(self) -> tuple[str, ...]:
         """What verdicts call its volumes."""
-        return (*self.claims, *(f"inline {one.name}" for one in self.inline))
+        return (*self.claims, *(f"inline {inline.name}" for inline in self.inline))
 
     @property
     def done(self) -> bool:
@@ -97,21 +97,21 @@ def find_usage(index: Index) -> Usage:
 
 def _find_workloads(index: Index) -> list[Workload]:
     templates = {(one.kind, one.namespace, one.name): one for one in index.snapshot.templates}
-    found: dict[tuple[str, str, str], Workload] = {}
+    workloads: dict[tuple[str, str, str], Workload] = {}
     for key, template in templates.items():
         if not template.owner and (_has_volumes(template.volumes) or template.claim_templates):
-            found[key] = Workload(*key, template=template)
+            workloads[key] = Workload(*key, template=template)
     for pod in index.snapshot.pods:
         if not _has_volumes(pod.volumes):
             continue
         key = root_of(pod, templates)
-        workload = found.get(key)
+        workload = workloads.get(key)
         if workload is None:
-            workload = found[key] = Workload(*key, template=templates.get(key))
+            workload = workloads[key] = Workload(*key, template=templates.get(key))
         workload.pods.append(pod)
-    for workload in found.values():
+    for workload in workloads.values():
         workload.pods.sort(key=lambda pod: pod.name)
-    return sorted(found.values(), key=lambda one: one.key)
+    return sorted(workloads.values(), key=lambda one: one.key)
 
 
 def _has_volumes(volumes: Volumes) -> bool:
@@ -122,16 +122,20 @@ def _number_claims(
     index: Index, workloads: Iterable[Workload]
 ) -> dict[tuple[str, str], list[tuple[int, ObservedClaim]]]:
     """Claims whose name ends with a number, by namespace and what is before it, where a StatefulSet makes claims."""
-    namespaces = {one.namespace for one in workloads if one.template is not None and one.template.claim_templates}
-    found: dict[tuple[str, str], list[tuple[int, ObservedClaim]]] = defaultdict(list)
+    namespaces = {
+        workload.namespace
+        for workload in workloads
+        if workload.template is not None and workload.template.claim_templates
+    }
+    numbered: dict[tuple[str, str], list[tuple[int, ObservedClaim]]] = defaultdict(list)
     for claim in index.snapshot.claims:
         if claim.namespace in namespaces:
             stem, dummy, number = claim.name.rpartition("-")
             if stem and number.isdigit():
-                found[claim.namespace, stem].append((int(number), claim))
-    for some in found.values():
-        some.sort(key=lambda pair: pair[0])
-    return found
+                numbered[claim.namespace, stem].append((int(number), claim))
+    for claims in numbered.values():
+        claims.sort(key=lambda pair: pair[0])
+    return numbered
 
 
 def _note_volumes(
@@ -145,8 +149,8 @@ def _note_volumes(
         inline += template.volumes.inline
         # A set of zero replicas is evaluated as if it had those whose claims exist.
         end = template.first + template.replicas if template.replicas else float("inf")
-        for made in template.claim_templates:
-            numbered = sets.get((workload.namespace, f"{made.name}-{workload.name}"), ())
+        for claim_template in template.claim_templates:
+            numbered = sets.get((workload.namespace, f"{claim_template.name}-{workload.name}"), ())
             claims += [claim.key for number, claim in numbered if template.first <= number < end]
     for pod in workload.pods:
         claims += [f"{pod.namespace}/{name}" for name in pod.volumes.claims]
@@ -159,15 +163,19 @@ def _note_volumes(
     workload.inline = tuple(dict.fromkeys(inline))
     if template is not None:
         workload.made = template.volumes.ephemeral
-        for made in template.claim_templates:
-            there = {number for number, dummy in sets.get((workload.namespace, f"{made.name}-{workload.name}"), ())}
+        for claim_template in template.claim_templates:
+            ordinals = {
+                number for number, dummy in sets.get((workload.namespace, f"{claim_template.name}-{workload.name}"), ())
+            }
             # A set of zero replicas is evaluated as if it had those whose claims exist.
             last = (
-                max(there, default=template.first) + 1 if not template.replicas else template.first + template.replicas
+                max(ordinals, default=template.first) + 1
+                if not template.replicas
+                else template.first + template.replicas
             )
             workload.ordinals = range(template.first, max(workload.ordinals.stop, last))
-            if not there.issuperset(range(template.first, last)):
-                workload.made += (made,)
+            if not ordinals.issuperset(range(template.first, last)):
+                workload.made += (claim_template,)
 
 
 def _decide_eligible_nodes(index: Index, workload: Workload) -> None:
@@ -202,13 +210,13 @@ def _decide_system(
         return "windows", f"pod {windows[0].key} is on Windows node {windows[0].node}"
     if linux:
         return "linux", f"pod {linux[0].key} is on Linux node {linux[0].node}"
-    found: dict[System, str] = {}
+    systems: dict[System, str] = {}
     for placement in _list_placements(workload):
         system, because = _decide_by_placement(index, workload, placement)
-        found.setdefault(system, because)
-    if len(found) > 1:
-        return "mixed", "; ".join(found.values())
-    return next(iter(found.items()), ("unknown", "its pods are on deleted nodes"))
+        systems.setdefault(system, because)
+    if len(systems) > 1:
+        return "mixed", "; ".join(systems.values())
+    return next(iter(systems.items()), ("unknown", "its pods are on deleted nodes"))
 
 
 def _decide_by_placement(index: Index, workload: Workload, placement: Placement) -> tuple[System, str]:

@@ -48,7 +48,7 @@ class Finding(findings.Finding):
     def __post_init__(self) -> None:
         findings.Finding.__post_init__(self)
         join_field_lines(self, "why")
-        object.__setattr__(self, "evidence", tuple(join_lines(one) for one in self.evidence))
+        object.__setattr__(self, "evidence", tuple(join_lines(text) for text in self.evidence))
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ class Report:
     @property
     def verdict(self) -> Overall:
         """Ready if there is a workload and each will start again; without one, only what could be read says so."""
-        answers = {one.starts_again for one in self.workloads if not one.accepted}
+        answers = {workload.starts_again for workload in self.workloads if not workload.accepted}
         if "no" in answers:
             return "blocked"
         if "unknown" in answers or (not self.workloads and self.unread):
@@ -235,7 +235,7 @@ class Report:
 
     def counts(self) -> dict[str, int]:
         """How many findings of each severity there are."""
-        return {one: sum(finding.severity == one for finding in self.findings) for one in SEVERITIES}
+        return {severity: sum(finding.severity == severity for finding in self.findings) for severity in SEVERITIES}
 
     def as_dict(self) -> dict[str, Any]:
         """The report as JSON; its schema is versioned and shipped."""

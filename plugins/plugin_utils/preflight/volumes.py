@@ -65,11 +65,11 @@ _REMEDIES = {
 
 
 @lru_cache(maxsize=4096)
-def _check_support(driver: str, asked: RequestedVolume, version: Version | None, mode: str) -> VolumeSupport:
+def _check_support(driver: str, request: RequestedVolume, version: Version | None, mode: str) -> VolumeSupport:
     """What a driver says of a volume; most volumes of a cluster ask the same. Of one that is not known, what kubelets refuse."""
-    known = BY_NAME.get(driver)
-    table = {capability.BLOCK: (capability.NO_BLOCK,)} if known is None else known.capabilities
-    return capability.check_support(table, asked, version, mode)
+    entry = BY_NAME.get(driver)
+    table = {capability.BLOCK: (capability.NO_BLOCK,)} if entry is None else entry.capabilities
+    return capability.check_support(table, request, version, mode)
 
 
 @dataclass(slots=True)
@@ -81,46 +81,46 @@ class VolumesEvaluation:
     answers: dict[str, tuple[StepAnswer, ...]] = field(default_factory=dict)
 
 
-def evaluate(index: Index, all_: Subjects, drivers: Mapping[str, DriverState]) -> VolumesEvaluation:
+def evaluate(index: Index, subjects: Subjects, drivers: Mapping[str, DriverState]) -> VolumesEvaluation:
     """A verdict for each volume and each set of nodes on which the same is true, and what is wrong with volumes."""
-    control = {known.field: control_plane(index, known) == "csi" for known in in_tree.PLUGINS}
-    twins = _find_twins(index, all_)
+    control = {plugin.field: control_plane(index, plugin) == "csi" for plugin in in_tree.PLUGINS}
+    twins = _find_twins(index, subjects)
     evaluated = VolumesEvaluation()
-    for key in sorted(all_.subjects):
-        subject = all_.subjects[key]
-        one = _Volume(index, subject, all_.paths, drivers, control, twins)
-        answers = evaluated.answers[key] = tuple(one.evaluate())
-        evaluated.verdicts += (one.create_verdict(answer) for answer in answers)
-        evaluated.findings += one.findings
+    for key in sorted(subjects.subjects):
+        subject = subjects.subjects[key]
+        evaluated_volume = _Volume(index, subject, subjects.paths, drivers, control, twins)
+        answers = evaluated.answers[key] = tuple(evaluated_volume.evaluate())
+        evaluated.verdicts += (evaluated_volume.create_verdict(answer) for answer in answers)
+        evaluated.findings += evaluated_volume.findings
     return evaluated
 
 
 def _identify_disk(volume: ObservedVolume) -> tuple[str, str] | None:
     """What makes two volumes one to kubelets: driver and handle. None if sharing one is legitimate, or the handle is unknown."""
-    source, known = volume.source, in_tree.find_by_field(volume.source.field)
-    if not source.handle or source.field == "azureFile" or (source.field != "csi" and known is None):
+    source, plugin = volume.source, in_tree.find_by_field(volume.source.field)
+    if not source.handle or source.field == "azureFile" or (source.field != "csi" and plugin is None):
         return None
     handle = source.handle
     if source.field == "awsElasticBlockStore":
         handle = handle.rsplit("/", 1)[-1]
-    driver = known.driver if known is not None else source.driver
+    driver = plugin.driver if plugin is not None else source.driver
     return driver, handle.lower() if driver == "disk.csi.azure.com" else handle
 
 
-def _find_twins(index: Index, all_: Subjects) -> dict[tuple[str, str], tuple[list[str], int]]:
+def _find_twins(index: Index, subjects: Subjects) -> dict[tuple[str, str], tuple[list[str], int]]:
     """By handle, the volumes that share it, and how many of them pods use; a Released one hurts nobody."""
-    evaluated = {_identify_disk(one.volume) for one in all_.subjects.values() if one.volume is not None}
+    evaluated = {_identify_disk(subject.volume) for subject in subjects.subjects.values() if subject.volume is not None}
     handles = ((_identify_disk(volume), volume) for volume in index.snapshot.volumes)
-    found_ = group_values((handle, volume) for handle, volume in handles if handle is not None and handle in evaluated)
+    by_disk = group_values((handle, volume) for handle, volume in handles if handle is not None and handle in evaluated)
 
     def is_used(volume: ObservedVolume) -> bool:
         # Of a claim that was not read, Linux workloads are the users.
         elsewhere = volume.phase == "Bound" and volume.claim not in index.claims
-        return volume.name in all_.subjects or volume.claim in all_.used_claims or elsewhere
+        return volume.name in subjects.subjects or volume.claim in subjects.used_claims or elsewhere
 
     return {
-        handle: (sorted(one.name for one in twins), sum(map(is_used, twins)))
-        for handle, twins in found_.items()
+        handle: (sorted(twin.name for twin in twins), sum(map(is_used, twins)))
+        for handle, twins in by_disk.items()
         if len(twins) > 1
     }
 
@@ -156,9 +156,9 @@ class _Volume:
             yield self._create_answer("unknown", nodes, "the kind of volume is unknown", step="bind")
             return
         if subject.source.field in in_tree.LINUX_ONLY:
-            what = f"Windows does not mount volumes of kind {subject.source.field}"
-            self._add_finding("CSI-V30", what, "move the data to a share or disk whose CSI driver supports Windows")
-            yield self._create_answer("no", nodes, what)
+            message = f"Windows does not mount volumes of kind {subject.source.field}"
+            self._add_finding("CSI-V30", message, "move the data to a share or disk whose CSI driver supports Windows")
+            yield self._create_answer("no", nodes, message)
             return
         if subject.source.field in in_tree.KEPT and subject.asked is not None and subject.asked.block:
             yield self._refuse_block(nodes)
@@ -169,9 +169,11 @@ class _Volume:
         if not nodes:
             yield self._refuse_place()
             return
-        if gone := in_tree.DEAD.get(subject.source.field):
-            what = f"kind {subject.source.field} was removed in Kubernetes {gone}, and no CSI driver replaces it"
-            yield self._refuse("CSI-V12", what, "copy the data while a node can still mount it", nodes, "no")
+        if removed_in := in_tree.DEAD.get(subject.source.field):
+            message = (
+                f"kind {subject.source.field} was removed in Kubernetes {removed_in}, and no CSI driver replaces it"
+            )
+            yield self._refuse("CSI-V12", message, "copy the data while a node can still mount it", nodes, "no")
             return
         yield from self._evaluate_paths(nodes)
 
@@ -179,16 +181,16 @@ class _Volume:
         subject, paths, plugin = self._subject, self._paths, self._subject.plugin
         if dead := nodes & paths.dead:
             yield self._refuse_removed_kind(dead)
-        if own := nodes & paths.in_tree:
+        if in_tree_nodes := nodes & paths.in_tree:
             yield (
-                self._refuse_block(own)
+                self._refuse_block(in_tree_nodes)
                 if subject.asked is not None and subject.asked.block
-                else self._evaluate_in_tree(own)
+                else self._evaluate_in_tree(in_tree_nodes)
             )
         if unknown := nodes & paths.unknown:
-            what = f"its kubelets mount {subject.source.field} in-tree or by CSI; their CSINodes do not show which"
+            message = f"its kubelets mount {subject.source.field} in-tree or by CSI; their CSINodes do not show which"
             remedy = "let this account read CSINodes, or upgrade the kubelets"
-            yield self._refuse("CSI-V22", what, remedy, unknown, "unknown", step="attach")
+            yield self._refuse("CSI-V22", message, remedy, unknown, "unknown", step="attach")
         csi = nodes & paths.csi
         if csi and plugin is not None and (why := untranslatable(self._subject.source, self._subject.volume)):
             yield self._refuse("CSI-V13", *why, csi, "no", step="attach")
@@ -199,15 +201,15 @@ class _Volume:
         if not csi:
             return
         if not parse_volume_handle(subject.source).valid:
-            what = f"its volumeHandle {subject.source.handle} is none that {subject.driver} can read"
-            yield self._refuse("CSI-V31", what, "recreate the PersistentVolume with the right handle", csi, "no")
+            message = f"its volumeHandle {subject.source.handle} is none that {subject.driver} can read"
+            yield self._refuse("CSI-V31", message, "recreate the PersistentVolume with the right handle", csi, "no")
             return
-        for refused, some in self._list_refusals(csi):
+        for refused, refused_nodes in self._list_refusals(csi):
             if refused is None:
-                yield from self._evaluate_driver(some)
+                yield from self._evaluate_driver(refused_nodes)
                 continue
             self.findings.append(refused)
-            yield self._create_answer("unknown" if refused.doubt else "no", some, refused.message)
+            yield self._create_answer("unknown" if refused.doubt else "no", refused_nodes, refused.message)
 
     def _evaluate_driver(self, csi: int) -> Iterator[StepAnswer]:
         state = self._state
@@ -224,8 +226,10 @@ class _Volume:
         first = self._index.names(nodes)[0]
         reasons = self._state.reasons.get(first, ())
         if answer == "yes":
-            more = f" and {len(self._index.names(nodes)) - 1} more" if nodes & (nodes - 1) else ""
-            return self._create_answer("yes", nodes, f"{driver} is registered and works on {first}{more}", reasons)
+            others_text = f" and {len(self._index.names(nodes)) - 1} more" if nodes & (nodes - 1) else ""
+            return self._create_answer(
+                "yes", nodes, f"{driver} is registered and works on {first}{others_text}", reasons
+            )
         worst = next((one for one in reasons if one.severity == "blocker"), next(iter(reasons), None))
         reason = f": {worst.id} {worst.message}" if worst is not None else ""
         if answer == "no":
@@ -240,15 +244,15 @@ class _Volume:
         if volume is not None and volume.deleting and not (claim is not None and claim.deleting):
             # The finalizer pv-protection keeps it while its claim exists, and pods start with it
             # (https://github.com/kubernetes/kubernetes, pkg/controller/volume/pvprotection, isBeingUsed).
-            what = f"it is being deleted, with policy {volume.policy or '(none)'}, and {self._name_user()} uses it"
+            message = f"it is being deleted, with policy {volume.policy or '(none)'}, and {self._name_user()} uses it"
             remedy = "before its last pod ends, set persistentVolumeReclaimPolicy of the volume to Retain"
-            self.findings.append(replace(self._make_finding("CSI-V24", what, remedy), severity="warning"))
+            self.findings.append(replace(self._make_finding("CSI-V24", message, remedy), severity="warning"))
         handle = None if volume is None else _identify_disk(volume)
         if handle is not None and handle in self._twins:
             names, live = self._twins[handle]
             remedy = "keep one of them: set the policy of both to Retain, then delete the one whose claim is not used"
-            what = f"they have the same handle {handle[1]} of {handle[0]}"
-            finding = self._make_finding("CSI-V25", what, remedy, about=f"PersistentVolumes {', '.join(names)}")
+            message = f"they have the same handle {handle[1]} of {handle[0]}"
+            finding = self._make_finding("CSI-V25", message, remedy, about=f"PersistentVolumes {', '.join(names)}")
             self.findings.append(finding if live > 1 else replace(finding, severity="note"))
 
     def _check_inline(self) -> tuple[str, str] | None:
@@ -261,8 +265,8 @@ class _Volume:
         driver = next((one for one in snapshot.drivers if one.name == name), None)
         modes = driver.spec.get("volumeLifecycleModes") or ["Persistent"] if driver is not None else None
         if modes is not None and "Ephemeral" not in modes:
-            what = f"CSIDriver {name} has volumeLifecycleModes {', '.join(modes)}, expected Ephemeral too"
-            return what, "use a claim for this volume"
+            message = f"CSIDriver {name} has volumeLifecycleModes {', '.join(modes)}, expected Ephemeral too"
+            return message, "use a claim for this volume"
         version = version_of(snapshot.cluster.openshift)
         namespace = self._subject.users[0].namespace if self._subject.users else ""
         observed = next((one for one in snapshot.namespaces if one.name == namespace), None)
@@ -271,38 +275,40 @@ class _Volume:
         profile = (driver.profile if driver is not None else "") or _PROFILES[-1]
         enforced = observed.labels.get(_ENFORCE) or _PROFILES[0]
         if profile in _PROFILES and enforced in _PROFILES and _PROFILES.index(profile) > _PROFILES.index(enforced):
-            what = f"CSIDriver {name} is for namespaces that enforce {profile}, and {namespace} has {enforced}"
-            return what, f"use a claim for this volume, or label the CSIDriver {PROFILE}={enforced}"
+            message = f"CSIDriver {name} is for namespaces that enforce {profile}, and {namespace} has {enforced}"
+            return message, f"use a claim for this volume, or label the CSIDriver {PROFILE}={enforced}"
         return None
 
     def _refuse_place(self) -> StepAnswer:
         if not self._subject.user_nodes:
             because = "no Windows node accepts the pods that use it"
             return self._create_answer("unknown", 0, because, step="schedule")
-        what = "its nodeAffinity matches none of the Windows nodes that its workload may run on"
+        message = "its nodeAffinity matches none of the Windows nodes that its workload may run on"
         remedy, nodes = "add a Windows node in its zone, or move the data", self._subject.user_nodes
-        return self._refuse("CSI-V17", what, remedy, nodes, "no", step="schedule")
+        return self._refuse("CSI-V17", message, remedy, nodes, "no", step="schedule")
 
     def _refuse_removed_kind(self, nodes: int) -> StepAnswer:
         plugin = self._subject.plugin
-        what = f"kind {self._subject.source.field} was removed in Kubernetes {plugin.gone if plugin else ''}, and so was its translation"
-        return self._refuse("CSI-V12", what, "create a volume of the CSI driver and copy the data", nodes, "no")
+        message = f"kind {self._subject.source.field} was removed in Kubernetes {plugin.gone if plugin else ''}, and so was its translation"
+        return self._refuse("CSI-V12", message, "create a volume of the CSI driver and copy the data", nodes, "no")
 
     def _refuse_block(self, nodes: int) -> StepAnswer:
-        what, remedy = "its volumeMode is Block", "use a volume with volumeMode Filesystem"
-        return self._refuse("CSI-V15", what, remedy, nodes, "no")
+        message, remedy = "its volumeMode is Block", "use a volume with volumeMode Filesystem"
+        return self._refuse("CSI-V15", message, remedy, nodes, "no")
 
     def _evaluate_in_tree(self, nodes: int) -> StepAnswer:
         named = self._subject.source.fs_type.lower()
         if named in LINUX_FILE_SYSTEMS and not self._is_mounted_on_windows():
-            what = f"its fsType is {named}, which kubelets on Windows do not format, and nothing on Windows has mounted it yet"
+            message = f"its fsType is {named}, which kubelets on Windows do not format, and nothing on Windows has mounted it yet"
             remedy = f"check the disk; {_RECREATE} with fsType ntfs, and its StorageClass for new ones"
-            return self._refuse("CSI-V18", what, remedy, nodes, "unknown")
+            return self._refuse("CSI-V18", message, remedy, nodes, "unknown")
         first = self._index.names(nodes)[0]
         how = f"kubelet {self._index.nodes[first].kubelet} on {first} mounts {self._subject.source.field} in-tree"
         if self._control:
-            what = f"the control plane uses CSI migration for it, and {how}"
-            return self._refuse("CSI-V10", what, "finish the upgrade of these nodes, their driver first", nodes, "yes")
+            message = f"the control plane uses CSI migration for it, and {how}"
+            return self._refuse(
+                "CSI-V10", message, "finish the upgrade of these nodes, their driver first", nodes, "yes"
+            )
         remedy = "before upgrading: csi-proxy where the driver needs it, then the driver, on every Windows node"
         return self._refuse("CSI-V11", f"{how}, and so does the control plane", remedy, nodes, "yes")
 
@@ -310,48 +316,50 @@ class _Volume:
         first = self._index.nodes[self._index.names(nodes)[0]]
         version, plugin = version_of(first.kubelet), self._subject.plugin
         issue = plugin.find_issue(version) if plugin is not None and version is not None else ""
-        what = f"kubelet {first.kubelet} on {first.name} does not mount {self._subject.source.field} volumes ({issue})"
-        return self._refuse("CSI-V20", what, "upgrade these kubelets by one patch release", nodes, "no")
+        message = (
+            f"kubelet {first.kubelet} on {first.name} does not mount {self._subject.source.field} volumes ({issue})"
+        )
+        return self._refuse("CSI-V20", message, "upgrade these kubelets by one patch release", nodes, "no")
 
     def _list_refusals(self, nodes: int) -> Iterator[tuple[Finding | None, int]]:
         """What Windows or the driver there refuses of the volume, on which of these nodes; None where nothing is."""
         subject, driver = self._subject, BY_NAME.get(self._subject.driver)
         if driver is not None and driver.fstypes and subject.linux_users:
             linux_user = subject.linux_users[0]
-            what = f"{self._name_user()} on Windows and {linux_user.key} on Linux use the same disk"
+            message = f"{self._name_user()} on Windows and {linux_user.key} on Linux use the same disk"
             yield (
-                self._make_finding("CSI-V19", what, "give each system a disk of its own, or share the data by SMB"),
+                self._make_finding("CSI-V19", message, "give each system a disk of its own, or share the data by SMB"),
                 nodes,
             )
             return
-        asked = self._build_request(driver)
-        if driver is None and not asked.block:
+        request = self._build_request(driver)
+        if driver is None and not request.block:
             yield self._check_linux_file_system(), nodes
             return
-        found_: dict[VolumeSupport, int] = {}
-        rest = nodes
+        answers: dict[VolumeSupport, int] = {}
+        remaining = nodes
         for (version, mode), where in self._state.forms.items():
-            if here := rest & where:
-                answer = _check_support(subject.driver, asked, version, mode)
-                found_[answer] = found_.get(answer, 0) | here
-                rest &= ~here
-        if rest:
-            answer = _check_support(subject.driver, asked, None, "")
-            found_[answer] = found_.get(answer, 0) | rest
-        for answer, here in found_.items():
-            yield self._explain_support(answer, driver), here
+            if answered := remaining & where:
+                answer = _check_support(subject.driver, request, version, mode)
+                answers[answer] = answers.get(answer, 0) | answered
+                remaining &= ~answered
+        if remaining:
+            answer = _check_support(subject.driver, request, None, "")
+            answers[answer] = answers.get(answer, 0) | remaining
+        for answer, answered in answers.items():
+            yield self._explain_support(answer, driver), answered
 
     def _build_request(self, driver: Driver | None) -> RequestedVolume:
         """The volume as its driver is asked for it."""
-        subject, source, asked = self._subject, self._subject.source, self._subject.asked
-        modes = asked.access_modes if asked is not None else ()
+        subject, source, claimed = self._subject, self._subject.source, self._subject.asked
+        modes = claimed.access_modes if claimed is not None else ()
         if source.field == "gcePersistentDisk":
             # By its translation: migration changes ReadWriteMany to ReadWriteOnce.
             modes = (choose_google_mode(modes),) if modes else ()
         shares = driver is not None and not driver.fstypes
         return RequestedVolume(
             access_modes=modes,
-            block=asked is not None and asked.block,
+            block=claimed is not None and claimed.block,
             fs_type=source.fs_type if shares else source.attribute or source.fs_type,
             read_only=source.read_only,
             inline=subject.inline and source.field == "csi",
@@ -361,8 +369,8 @@ class _Volume:
             if driver is None or source.field != "csi"
             else tuple(
                 feature
-                for feature, there in ((capability.NO_SERVER, source.server), (capability.NO_SECRET, source.secret))
-                if not there and feature in driver.capabilities
+                for feature, is_set in ((capability.NO_SERVER, source.server), (capability.NO_SECRET, source.secret))
+                if not is_set and feature in driver.capabilities
             ),
         )
 
@@ -373,11 +381,11 @@ class _Volume:
         if answer.feature == capability.BLOCK:
             return self._make_finding("CSI-V15", "its volumeMode is Block", "use a volume with volumeMode Filesystem")
         title = driver.title if driver is not None else self._subject.driver
-        what = f"{self._describe_feature(answer.feature)}, and {title} {answer.why}"
-        made = self._make_finding(
-            "CSI-V31" if answer.word == "no" else "CSI-V32", what, _REMEDIES.get(answer.feature, _REMEDY)
+        message = f"{self._describe_feature(answer.feature)}, and {title} {answer.why}"
+        finding = self._make_finding(
+            "CSI-V31" if answer.word == "no" else "CSI-V32", message, _REMEDIES.get(answer.feature, _REMEDY)
         )
-        return replace(made, evidence=made.evidence + source)
+        return replace(finding, evidence=finding.evidence + source)
 
     def _check_file_system(self, answer: VolumeSupport, driver: Driver | None) -> Finding | None:
         """What its file system makes of it, when nothing else is refused."""
@@ -386,19 +394,19 @@ class _Volume:
             return None
         reason = f"its fsType is {named}" if named else "it has no fsType"
         if answer.word == "no":
-            usable = " or ".join(one for one in driver.fstypes if one)
-            what = f"{reason}, expected {usable}: {driver.title} {answer.why}"
+            usable = " or ".join(file_system for file_system in driver.fstypes if file_system)
+            message = f"{reason}, expected {usable}: {driver.title} {answer.why}"
             rewrite = _RECREATE if self._subject.source.field == "csi" else "convert it"
             remedy = f"if Windows formatted it: {rewrite} with fsType ntfs; if Linux did, use it on Linux only"
-            return self._make_finding("CSI-V14", what, remedy)
+            return self._make_finding("CSI-V14", message, remedy)
         if self._is_mounted_on_windows():
             return None
         if (finding := self._check_linux_file_system()) is not None:
             return finding
         if answer.word == "unknown":
-            what = f"{reason}, and {driver.title} {answer.why}"
+            message = f"{reason}, and {driver.title} {answer.why}"
             return self._make_finding(
-                "CSI-V32", what, f"{_RECREATE} with fsType ntfs, and its StorageClass for new ones"
+                "CSI-V32", message, f"{_RECREATE} with fsType ntfs, and its StorageClass for new ones"
             )
         return None
 
@@ -407,9 +415,9 @@ class _Volume:
         named = (self._subject.source.attribute or self._subject.source.fs_type).lower()
         if named not in LINUX_FILE_SYSTEMS or self._subject.volume is None or self._is_mounted_on_windows():
             return None
-        what = f"its fsType is {named} and nothing on Windows has mounted it yet, so its content is unknown"
+        message = f"its fsType is {named} and nothing on Windows has mounted it yet, so its content is unknown"
         remedy = "check the disk before Windows mounts it, or first use it on Windows when it is new"
-        return self._make_finding("CSI-V18", what, remedy)
+        return self._make_finding("CSI-V18", message, remedy)
 
     def _describe_feature(self, feature: str) -> str:
         if feature in capability.ACCESS_MODES:
@@ -436,16 +444,18 @@ class _Volume:
     def _name_user(self) -> str:
         return self._subject.users[0].key if self._subject.users else "something"
 
-    def _make_finding(self, id_: str, what: str, remedy: str, nodes: int = 0, about: str = "") -> Finding:
-        return found(id_, about or self._subject.title, what, tuple(self._list_evidence(nodes)), remedy)
+    def _make_finding(self, id_: str, message: str, remedy: str, nodes: int = 0, about: str = "") -> Finding:
+        return found(id_, about or self._subject.title, message, tuple(self._list_evidence(nodes)), remedy)
 
-    def _add_finding(self, id_: str, what: str, remedy: str, nodes: int = 0, about: str = "") -> None:
-        self.findings.append(self._make_finding(id_, what, remedy, nodes, about))
+    def _add_finding(self, id_: str, message: str, remedy: str, nodes: int = 0, about: str = "") -> None:
+        self.findings.append(self._make_finding(id_, message, remedy, nodes, about))
 
-    def _refuse(self, id_: str, what: str, remedy: str, nodes: int, answer: Answer, step: Step = "stage") -> StepAnswer:
+    def _refuse(
+        self, id_: str, message: str, remedy: str, nodes: int, answer: Answer, step: Step = "stage"
+    ) -> StepAnswer:
         """A finding that is the verdict on these nodes too."""
-        self._add_finding(id_, what, remedy, nodes)
-        return self._create_answer(answer, nodes, what, step=step)
+        self._add_finding(id_, message, remedy, nodes)
+        return self._create_answer(answer, nodes, message, step=step)
 
     def _list_evidence(self, nodes: int) -> Iterator[str]:
         subject, volume = self._subject, self._subject.volume

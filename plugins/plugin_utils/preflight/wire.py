@@ -47,14 +47,14 @@ def _project(table: fields.FieldTable, *readers: str) -> Any:
     """The shape of an object of which a table of fields says what is read or assumed, or what only these files read."""
     leaves: list[str] = []
     parts: dict[str, Any] = {}
-    for name, known in table.items():
-        if isinstance(known, fields.FieldAnswer):
-            if known.answer != "irrelevant" and (not readers or not set(readers).isdisjoint(known.text.split())):
+    for name, answer in table.items():
+        if isinstance(answer, fields.FieldAnswer):
+            if answer.answer != "irrelevant" and (not readers or not set(readers).isdisjoint(answer.text.split())):
                 leaves.append(name)
             continue
-        part = _project(known if isinstance(known, Mapping) else known[0], *readers)
+        part = _project(answer if isinstance(answer, Mapping) else answer[0], *readers)
         if part.__annotations__:
-            parts[name] = part if isinstance(known, Mapping) else _many(part)
+            parts[name] = part if isinstance(answer, Mapping) else _many(part)
     return _object(" ".join(leaves), **parts)
 
 

@@ -70,13 +70,15 @@ class _NodeRule:
 
     def __call__(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Where it keeps a pod from starting; nothing about other nodes."""
-        left, answers = nodes & self._nodes, []
+        remaining, answers = nodes & self._nodes, []
         for (doubt, dummy), findings in sorted(self._findings.items()):
-            here = union(bit for bit, dummy in findings) & left
-            if here:
-                some = tuple(finding for bit, finding in findings if bit & here)
-                answers.append(StepAnswer.from_findings("stage", "unknown" if doubt else "no", here, some))
-                left &= ~here
+            found_nodes = union(bit for bit, dummy in findings) & remaining
+            if found_nodes:
+                here_findings = tuple(finding for bit, finding in findings if bit & found_nodes)
+                answers.append(
+                    StepAnswer.from_findings("stage", "unknown" if doubt else "no", found_nodes, here_findings)
+                )
+                remaining &= ~found_nodes
         return answers
 
 
@@ -146,43 +148,43 @@ class _Evaluator:
         keys = self._subjects.by_workload.get(workload.key, ())
         volumes = [answer for key in keys for answer in self._volumes.answers.get(key, ())]
         of_volumes = [finding for answer in volumes for finding in answer.findings]
-        own = [*_check_workload(self._index, workload)]
+        workload_findings = [*_check_workload(self._index, workload)]
         answer, because = _decide_answer(workload, walks, bool(volumes))
         if answer == "yes" and (shortage := self._capacity.check_workload(workload, walks.places)):
             answer, because = "no", shortage.message
-            own.append(shortage)
+            workload_findings.append(shortage)
         if answer == "yes" and (crowding := self._check_crowding(workload, walks.places)):
             answer, because = "no" if crowding.severity == "blocker" else "unknown", crowding.message
-            own.append(crowding)
+            workload_findings.append(crowding)
         if workload.done:
             answer, because = "yes", "it is complete and creates no more pods"
         # Each of these makes the workload unknown or not ready, a note too.
         vetoes: tuple[Finding, ...] = ()
         if answer != "yes":
-            own += _explain(workload, walks, of_volumes, because)
+            workload_findings += _explain(workload, walks, of_volumes, because)
         elif not workload.done:
             vetoes = (
                 *self._vetoes,
                 *_check_next_pods(self._index, workload, walks),
                 *_check_live_state(self._index, workload),
             )
-            own += vetoes[len(self._vetoes) :]
+            workload_findings += vetoes[len(self._vetoes) :]
         if vetoes:
             veto = next((finding for finding in vetoes if finding.severity == "blocker"), vetoes[0])
             answer = "no" if veto.severity == "blocker" else "unknown"
             because = f"{veto.id}: {veto.message}"
         causes: list[Finding] = []
         if answer != "yes":
-            causes = _select_stopping((*own, *vetoes)) or _select_stopping(of_volumes)
+            causes = _select_stopping((*workload_findings, *vetoes)) or _select_stopping(of_volumes)
             if not causes:
                 remedy = "resolve what keeps the workload unknown, or suppress this finding"
-                own.append(_make_unknown(workload, because, remedy))
-                causes = _select_stopping(own)
+                workload_findings.append(_make_unknown(workload, because, remedy))
+                causes = _select_stopping(workload_findings)
             self.stopping.update(causes, _select_stopping((*of_volumes, *walks.stopping)))
         elif workload.kind != "DaemonSet" and workload.template is not None and workload.template.runs:
             self._starting.append((workload.key, walks.places, workload.pods))
-        self.findings += own
-        ids = [finding.id for finding in (*own, *causes)]
+        self.findings += workload_findings
+        ids = [finding.id for finding in (*workload_findings, *causes)]
         self.verdicts[workload.key] = WorkloadVerdict(
             workload=workload.key,
             runs_on=workload.system,
@@ -213,11 +215,11 @@ class _Evaluator:
         # Equal pods that only need room find it in any order.
         is_mixed = len(places) > 1 and workload.kind != "DaemonSet"
         is_open = most == count or is_mixed or self._scheduler.depends_on_other_pods(places[0][0].shape)
-        what = f"a node takes each of its {count} pods, and all of them together found room for {least}"
+        message = f"a node takes each of its {count} pods, and all of them together found room for {least}"
         nodes = union(nodes for _pod, nodes in places)
         evidence = tuple(f"Node {node.name}" for node in self._index.each(nodes))[:3]
         remedy = "add nodes, or let fewer pods run"
-        return found("CSI-W21" if is_open else "CSI-W20", workload.key, what, evidence, remedy)
+        return found("CSI-W21" if is_open else "CSI-W20", workload.key, message, evidence, remedy)
 
     def mark_crowded_workloads(self) -> None:
         """Make those unknown that start each by itself and find no room together."""
@@ -239,14 +241,14 @@ def _check_next_pods(index: Index, workload: Workload, walked: Walks) -> Iterato
     """That the scheduler may put its next pod on Linux, where no pod of Windows starts; its pods of today show nothing of that."""
     if walked.linux:
         first = index.names(walked.linux)[0]
-        what = f"nothing keeps its next pod from a Linux node, such as {first}"
+        message = f"nothing keeps its next pod from a Linux node, such as {first}"
         remedy = change_template(workload.key, "nodeSelector kubernetes.io/os")
-        yield found("CSI-W01", workload.key, what, (f"runs on {workload.system}: {workload.because}",), remedy)
+        yield found("CSI-W01", workload.key, message, (f"runs on {workload.system}: {workload.because}",), remedy)
     template = workload.template
     if template is not None and template.held_back:
         remedy = "finish its rollout, then create the report again"
-        what = f"its next pods are made from an earlier template: {template.held_back}"
-        yield found("CSI-W08", workload.key, what, (template.held_back,), remedy)
+        message = f"its next pods are made from an earlier template: {template.held_back}"
+        yield found("CSI-W08", workload.key, message, (template.held_back,), remedy)
 
 
 # A pod that waits for longer does not start by itself.
@@ -256,21 +258,23 @@ _STARTS_WITHIN = timedelta(minutes=5)
 def _check_live_state(index: Index, workload: Workload) -> Iterator[Finding]:
     """What the cluster already shows, whatever the rules say: a pod that does not start, or that is not created."""
     template = workload.template
-    waits = [(f"pod {one.key}", one.waits, one.waits_since) for one in workload.pods if one.waits]
+    waits = [(f"pod {pod.key}", pod.waits, pod.waits_since) for pod in workload.pods if pod.waits]
     if template is not None and template.lacks:
         waits.append((workload.key, template.lacks, template.lacks_since))
-    found_: list[Finding] = []
+    findings: list[Finding] = []
     for name, why, text in waits:
         since = parse_time(text)
         long = since is not None and index.snapshot.taken_at - since > _STARTS_WITHIN
-        what = f"{name} does not start now{f', since {text}' if text else ''}: {why}"
+        message = f"{name} does not start now{f', since {text}' if text else ''}: {why}"
         remedy = f"kubectl -n {workload.namespace} describe {name.replace(f'{workload.namespace}/', '')}"
-        found_.append(found("CSI-W22" if long else "CSI-W23", workload.key, what, (f"{name}: {why}",), remedy.lower()))
-    yield from sorted(found_, key=lambda one: one.id)[:1]
+        findings.append(
+            found("CSI-W22" if long else "CSI-W23", workload.key, message, (f"{name}: {why}",), remedy.lower())
+        )
+    yield from sorted(findings, key=lambda finding: finding.id)[:1]
 
 
 def _select_stopping(findings: Iterable[Finding]) -> list[Finding]:
-    return [one for one in findings if one.doubt or one.severity == "blocker"]
+    return [finding for finding in findings if finding.doubt or finding.severity == "blocker"]
 
 
 def _explain(workload: Workload, walks: Walks, of_volumes: list[Finding], because: str) -> Iterator[Finding]:

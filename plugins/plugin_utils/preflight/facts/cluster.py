@@ -133,6 +133,6 @@ class ObservedCluster:
         """(openshift, updating_to) of a config.openshift.io/v1 ClusterVersion: status.history (state, version), status.desired.version."""
         status = cluster_version.get("status") or {}
         history = status.get("history") or []
-        done = next((str(one.get("version", "")) for one in history if one.get("state") == "Completed"), "")
+        done = next((str(entry.get("version", "")) for entry in history if entry.get("state") == "Completed"), "")
         desired = str((status.get("desired") or {}).get("version") or "")
         return done or desired, desired if done and desired != done else ""

@@ -59,22 +59,26 @@ def _map(read: _Names) -> FieldTable:
 
 def _list_assumed(*tables: FieldTable) -> dict[str, str]:
     """The fields of these tables that are assumed: the kind of assumption by name."""
-    answers = ((name, known) for table in tables for name, known in table.items())
-    return {name: known.text for name, known in answers if isinstance(known, FieldAnswer) and known.answer == "assumed"}
+    answers = ((name, field_answer) for table in tables for name, field_answer in table.items())
+    return {
+        name: field_answer.text
+        for name, field_answer in answers
+        if isinstance(field_answer, FieldAnswer) and field_answer.answer == "assumed"
+    }
 
 
 def find_assumed(entry: Mapping[str, Any], table: FieldTable, path: str) -> Iterator[tuple[str, str]]:
     """The fields of an object that are set and assumed, or not in its table: (kind of assumption, path)."""
     for name, value in entry.items():
-        known = table.get(name) or table.get(_OTHER_KEYS)
-        if known is None:
+        answer = table.get(name) or table.get(_OTHER_KEYS)
+        if answer is None:
             yield "field", f"{path}.{name}"
-        elif isinstance(known, FieldAnswer):
-            if known.answer == "assumed" and value:
-                yield known.text, f"{path}.{name}"
+        elif isinstance(answer, FieldAnswer):
+            if answer.answer == "assumed" and value:
+                yield answer.text, f"{path}.{name}"
         elif value:
             for part in value if isinstance(value, list) else (value,):
-                yield from find_assumed(part, known if isinstance(known, Mapping) else known[0], f"{path}.{name}")
+                yield from find_assumed(part, answer if isinstance(answer, Mapping) else answer[0], f"{path}.{name}")
 
 
 _PLACEMENT, _SOURCES, _STORAGE = "facts/placement.py", "facts/sources.py", "facts/storage.py"

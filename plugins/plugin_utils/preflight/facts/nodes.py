@@ -75,9 +75,11 @@ class ObservedHost:
         return self.facts.node
 
     @classmethod
-    def from_option(cls, given: Mapping[str, Any]) -> ObservedHost:
+    def from_option(cls, option: Mapping[str, Any]) -> ObservedHost:
         """Read an entry of the gate's option hosts, with findings."""
         return cls(
-            facts=RolloutHost.from_option(given),
-            findings=tuple({key: str(value) for key, value in one.items()} for one in given.get("findings") or ()),
+            facts=RolloutHost.from_option(option),
+            findings=tuple(
+                {key: str(value) for key, value in finding.items()} for finding in option.get("findings") or ()
+            ),
         )

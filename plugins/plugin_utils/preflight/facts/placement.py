@@ -31,13 +31,13 @@ def terms_of(selector: Mapping[str, Any] | None) -> tuple[Term, ...] | None:
     return tuple(
         tuple(
             Requirement(
-                str(one.get("key", "")),
-                str(one.get("operator", "")),
-                tuple(one.get("values") or ()),
+                str(requirement.get("key", "")),
+                str(requirement.get("operator", "")),
+                tuple(requirement.get("values") or ()),
                 by == "matchFields",
             )
             for by in ("matchExpressions", "matchFields")
-            for one in term.get(by) or ()
+            for requirement in term.get(by) or ()
         )
         for term in selector.get("nodeSelectorTerms") or ()
     )
@@ -78,23 +78,23 @@ class Placement:
             return _LAST[0][1]
         scheduler = str(spec.get("schedulerName") or "")
         affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-        made = cls(
+        placement = cls(
             os=str((spec.get("os") or {}).get("name", "")),
             selector=tuple(sorted((spec.get("nodeSelector") or {}).items())),
             terms=terms_of(affinity.get("requiredDuringSchedulingIgnoredDuringExecution")),
             tolerations=tuple(
                 Toleration(
-                    str(one.get("key") or ""),
-                    str(one.get("operator") or "Equal"),
-                    str(one.get("value") or ""),
-                    str(one.get("effect") or ""),
+                    str(toleration.get("key") or ""),
+                    str(toleration.get("operator") or "Equal"),
+                    str(toleration.get("value") or ""),
+                    str(toleration.get("effect") or ""),
                 )
-                for one in spec.get("tolerations") or ()
+                for toleration in spec.get("tolerations") or ()
                 # One with a time only puts the eviction off. Every pod gets these two at admission, so they do not matter.
-                if one.get("tolerationSeconds") is None
+                if toleration.get("tolerationSeconds") is None
                 and (
-                    one.get("key") not in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-                    or (one.get("operator"), one.get("effect")) != ("Exists", "NoExecute")
+                    toleration.get("key") not in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+                    or (toleration.get("operator"), toleration.get("effect")) != ("Exists", "NoExecute")
                 )
             ),
             runtime_class=str(spec.get("runtimeClassName") or ""),
@@ -102,9 +102,9 @@ class Placement:
             gated=bool(spec.get("schedulingGates")),
         )
         # Most pods of a cluster have the same placement, and consecutive ones nearly always.
-        made = _PLACEMENTS.setdefault(made, made)
-        _LAST[:] = [(fields, made)]
-        return made
+        placement = _PLACEMENTS.setdefault(placement, placement)
+        _LAST[:] = [(fields, placement)]
+        return placement
 
 
 # Of a pod that says nothing.

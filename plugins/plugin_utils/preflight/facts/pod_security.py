@@ -55,7 +55,7 @@ NO_VIOLATIONS = Violations()
 
 def find_violations(spec: Mapping[str, Any]) -> Violations:
     """Read a whole core/v1 PodSpec."""
-    containers = [one for field in ("initContainers", "containers") for one in spec.get(field) or ()]
+    containers = [container for field in ("initContainers", "containers") for container in spec.get(field) or ()]
     pod: Mapping[str, Any] = spec.get("securityContext") or {}
     contexts: Contexts = [container.get("securityContext") or {} for container in containers]
     baseline = next(_check_baseline(spec, containers, pod, contexts), "")
@@ -71,7 +71,9 @@ def _check_baseline(
 ) -> Iterator[str]:
     yield from (field for field in ("hostNetwork", "hostPID", "hostIPC") if spec.get(field))
     yield from ("volumes.hostPath" for volume in spec.get("volumes") or () if "hostPath" in volume)
-    yield from ("ports.hostPort" for one in containers for port in one.get("ports") or () if port.get("hostPort"))
+    yield from (
+        "ports.hostPort" for container in containers for port in container.get("ports") or () if port.get("hostPort")
+    )
     for context in (pod, *contexts):
         if (context.get("windowsOptions") or {}).get("hostProcess"):
             yield "windowsOptions.hostProcess"

@@ -90,5 +90,5 @@ def _of_volume(volume: Mapping[str, Any], namespace: str) -> Iterator[tuple[str,
 
 def _reference(holder: Mapping[str, Any], namespace: str, **fields: str) -> Iterator[tuple[str, str]]:
     for field, kind in fields.items():
-        if (one := holder.get(field)) and not one.get("optional"):
-            yield kind, f"{namespace}/{one.get('name')}"
+        if (reference := holder.get(field)) and not reference.get("optional"):
+            yield kind, f"{namespace}/{reference.get('name')}"

@@ -46,15 +46,17 @@ def read_selector(selector: Mapping[str, Any] | None) -> Term | None:
     return (
         *(Requirement(key, "In", (str(value),)) for key, value in labels),
         *(
-            Requirement(str(one.get("key")), str(one.get("operator")), tuple(one.get("values") or ()))
-            for one in selector.get("matchExpressions") or ()
+            Requirement(
+                str(expression.get("key")), str(expression.get("operator")), tuple(expression.get("values") or ())
+            )
+            for expression in selector.get("matchExpressions") or ()
         ),
     )
 
 
 def matches_labels(selector: Term | None, labels: Mapping[str, str]) -> bool:
     """Whether a selector selects an object with these labels."""
-    return selector is not None and all(_holds(one, labels.get(one.key)) for one in selector)
+    return selector is not None and all(_holds(requirement, labels.get(requirement.key)) for requirement in selector)
 
 
 def _holds(requirement: Requirement, value: str | None) -> bool:
@@ -71,12 +73,15 @@ class PodSelector:
     match_keys: tuple[str, ...] = ()
     mismatch_keys: tuple[str, ...] = ()
 
-    def select(self, own: Mapping[str, str]) -> Term | None:
+    def select(self, own_labels: Mapping[str, str]) -> Term | None:
         """The whole selector for a pod with these labels; keys that it lacks are passed over."""
         if self.selector is None:
             return None
         pairs = [("In", key) for key in self.match_keys] + [("NotIn", key) for key in self.mismatch_keys]
-        return (*self.selector, *(Requirement(key, operator, (own[key],)) for operator, key in pairs if key in own))
+        return (
+            *self.selector,
+            *(Requirement(key, operator, (own_labels[key],)) for operator, key in pairs if key in own_labels),
+        )
 
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any]) -> PodSelector:
@@ -268,8 +273,8 @@ class PodTable:
         if (pod.get("status") or {}).get("phase") in ENDED or is_of_run(pod):
             return -1
         labels = {key: text for key, text in (metadata.get("labels") or {}).items() if key not in _OF_ONE_POD}
-        rest = map(metadata.get, ("namespace", "ownerReferences", "annotations", "deletionTimestamp"))
-        compared = (labels, *rest, {**spec, "nodeName": None, "volumes": None})
+        other_fields = map(metadata.get, ("namespace", "ownerReferences", "annotations", "deletionTimestamp"))
+        compared = (labels, *other_fields, {**spec, "nodeName": None, "volumes": None})
         # Most consecutive pods of a list are alike.
         if compared != self._last[0]:
             shape = PodShape.from_object(pod, str(metadata["namespace"]))
@@ -298,7 +303,7 @@ class PodTable:
             if (
                 number in of_windows
                 or shape.anti_affinity
-                or any(matches_labels(one.selector, labels) for one in selectors)
+                or any(matches_labels(pod_selector.selector, labels) for pod_selector in selectors)
             ):
                 continue
             only = PodShape(requests=shape.requests, ports=shape.ports, priority=shape.priority)

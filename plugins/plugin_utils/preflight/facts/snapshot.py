@@ -87,8 +87,8 @@ class Snapshot:
         """For a file; what from_dict reads."""
         import msgspec
 
-        found: dict[str, Any] = msgspec.to_builtins(self)
-        return {"snapshot_version": SNAPSHOT_VERSION, **found}
+        snapshot: dict[str, Any] = msgspec.to_builtins(self)
+        return {"snapshot_version": SNAPSHOT_VERSION, **snapshot}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Snapshot:

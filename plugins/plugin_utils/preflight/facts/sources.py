@@ -81,9 +81,9 @@ def _list_assumed(spec: Mapping[str, Any], entry: Mapping[str, Any]) -> tuple[st
     return tuple(field for field in ASSUMED_OF_VOLUMES if spec.get(field) or entry.get(field))
 
 
-def server_of(given: Mapping[str, Any]) -> str:
+def server_of(parameters: Mapping[str, Any]) -> str:
     """The host of a share, by the attributes of a volume or the parameters of a class: source of SMB, server of Azure File."""
-    text = str(given.get("source") or given.get("Source") or given.get("server") or "")
+    text = str(parameters.get("source") or parameters.get("Source") or parameters.get("server") or "")
     return share_text(text.replace("\\", "/").lstrip("/").partition("/")[0])
 
 
@@ -139,15 +139,15 @@ class ClaimTemplate:
     @classmethod
     def from_object(cls, name: str, item: Mapping[str, Any]) -> ClaimTemplate:
         """Read a core/v1 PersistentVolumeClaim, or a template of one. The beta annotation of the class comes first."""
-        given = item.get("spec") or {}
+        spec = item.get("spec") or {}
         annotations = (item.get("metadata") or {}).get("annotations") or {}
         return cls(
             name=name,
-            storage_class=annotations.get(OLD_CLASS, given.get("storageClassName")),
-            access_modes=share_modes(tuple(given.get("accessModes") or ())),
-            block=given.get("volumeMode") == "Block",
-            size=quantity(((given.get("resources") or {}).get("requests") or {}).get("storage")),
-            narrowed=tuple(one for one in _NARROWING if given.get(one) not in (None, "")),
+            storage_class=annotations.get(OLD_CLASS, spec.get("storageClassName")),
+            access_modes=share_modes(tuple(spec.get("accessModes") or ())),
+            block=spec.get("volumeMode") == "Block",
+            size=quantity(((spec.get("resources") or {}).get("requests") or {}).get("storage")),
+            narrowed=tuple(field for field in _NARROWING if spec.get(field) not in (None, "")),
         )
 
 
@@ -163,10 +163,10 @@ _UNITS: dict[str, Fraction] = {
 @lru_cache(maxsize=4096)
 def quantity(text: str | None, scale: int = 1) -> int:
     """A Kubernetes quantity such as 10Gi times scale, rounded up as the API does; 0 where there is none."""
-    found = _QUANTITY.fullmatch(str(text)) if text else None
-    if found is None or found[2] not in _UNITS:
+    match = _QUANTITY.fullmatch(str(text)) if text else None
+    if match is None or match[2] not in _UNITS:
         return 0
-    return ceil(Fraction(found[1]) * _UNITS[found[2]] * Fraction(10) ** int(found[3] or 0) * scale)
+    return ceil(Fraction(match[1]) * _UNITS[match[2]] * Fraction(10) ** int(match[3] or 0) * scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ class Volumes:
                 claims.append(str(claim.get("claimName", "")))
                 if devices:
                     name = str(volume.get("name", ""))
-                    devices = tuple(claims[-1] if one == name else one for one in devices)
+                    devices = tuple(claims[-1] if device_name == name else device_name for device_name in devices)
             elif (made := volume.get("ephemeral")) is not None:
                 template = made.get("volumeClaimTemplate") or {}
                 ephemeral.append(ClaimTemplate.from_object(str(volume.get("name", "")), template))

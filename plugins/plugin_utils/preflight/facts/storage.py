@@ -116,17 +116,17 @@ class ObservedClaim:
         """Read a core/v1 PersistentVolumeClaim."""
         metadata, spec, status = claim["metadata"], claim.get("spec") or {}, claim.get("status") or {}
         annotations = metadata.get("annotations") or {}
-        asked = ClaimTemplate.from_object("", claim)
+        template = ClaimTemplate.from_object("", claim)
         return cls(
             namespace=sys.intern(str(metadata["namespace"])),
             name=str(metadata["name"]),
             uid=str(metadata.get("uid") or ""),
             volume=str(spec.get("volumeName") or ""),
-            storage_class=asked.storage_class,
-            access_modes=asked.access_modes,
-            block=asked.block,
-            size=asked.size,
-            narrowed=asked.narrowed,
+            storage_class=template.storage_class,
+            access_modes=template.access_modes,
+            block=template.block,
+            size=template.size,
+            narrowed=template.narrowed,
             phase=share_text(status.get("phase")),
             deleting=bool(metadata.get("deletionTimestamp")),
             provisioner=share_text(next(filter(None, map(annotations.get, PROVISIONERS)), "")),
@@ -140,7 +140,9 @@ class ObservedClaim:
                 "",
             ),
             waits_since="" if spec.get("volumeName") else str(metadata.get("creationTimestamp") or ""),
-            grows=any(one.get("type") == "FileSystemResizePending" for one in status.get("conditions") or ()),
+            grows=any(
+                condition.get("type") == "FileSystemResizePending" for condition in status.get("conditions") or ()
+            ),
         )
 
 
@@ -208,8 +210,8 @@ class ObservedClass:
             binding_mode=str(storage_class.get("volumeBindingMode") or "Immediate"),
             allowed=tuple(
                 tuple(
-                    Requirement(str(one.get("key", "")), "In", tuple(one.get("values") or ()))
-                    for one in term.get("matchLabelExpressions") or ()
+                    Requirement(str(expression.get("key", "")), "In", tuple(expression.get("values") or ()))
+                    for expression in term.get("matchLabelExpressions") or ()
                 )
                 for term in storage_class.get("allowedTopologies") or ()
             )

@@ -221,8 +221,8 @@ class ObservedTemplate:
             parallel=_parallel(outer),
             finished=kind == "Job"
             and any(
-                one.get("type") in ("Complete", "Failed") and one.get("status") == "True"
-                for one in status.get("conditions") or ()
+                condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True"
+                for condition in status.get("conditions") or ()
             ),
             placement=Placement.from_spec(pod),
             shape=PodShape.from_object(template, namespace),
@@ -265,17 +265,17 @@ def _find_lack(kind: str, spec: Mapping[str, Any], status: Mapping[str, Any]) ->
     Only some controllers write a condition (https://github.com/kubernetes/kubernetes, pkg/controller/replicaset, and
     deployment/sync.go, ReplicaFailure); the others show it by their counts alone.
     """
-    for one in status.get("conditions") or ():
-        if one.get("type") == "ReplicaFailure" and one.get("status") == "True":
-            reasons = (str(one[key]) for key in ("reason", "message") if one.get(key))
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True":
+            reasons = (str(condition[key]) for key in ("reason", "message") if condition.get(key))
             return join_lines(f"its pods are not created: {': '.join(reasons)}"), str(
-                one.get("lastTransitionTime") or ""
+                condition.get("lastTransitionTime") or ""
             )
     of_nodes = kind == "DaemonSet"
     replicas = 1 if spec.get("replicas") is None else spec["replicas"]
     wanted = int((status.get("desiredNumberScheduled") or 0) if of_nodes else replicas)
-    made = int(status.get("currentNumberScheduled" if of_nodes else "replicas") or 0)
-    return (f"{made} of its {wanted} pods exist", "") if made < wanted else ("", "")
+    created = int(status.get("currentNumberScheduled" if of_nodes else "replicas") or 0)
+    return (f"{created} of its {wanted} pods exist", "") if created < wanted else ("", "")
 
 
 def _parallel(spec: Mapping[str, Any]) -> int:
@@ -300,9 +300,9 @@ def _surges(kind: str, spec: Mapping[str, Any]) -> bool:
 
 def _part_of(text: int | str | None, whole: int) -> float:
     """A number of pods, or a percentage of all of them."""
-    given = str(text or 0)
-    number = read_number(given.removesuffix("%")) or 0
-    return number * whole / 100 if given.endswith("%") else number
+    value = str(text or 0)
+    number = read_number(value.removesuffix("%")) or 0
+    return number * whole / 100 if value.endswith("%") else number
 
 
 def _plugin(item: Mapping[str, Any], pod: Mapping[str, Any]) -> PluginTemplate:

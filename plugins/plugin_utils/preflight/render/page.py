@@ -153,16 +153,16 @@ def name(value: object) -> str:
     return f'<span class="name">{text(value)}</span>'
 
 
-def header(what: str, title: str, facts: Iterable[tuple[str, str]]) -> str:
+def header(message: str, title: str, facts: Iterable[tuple[str, str]]) -> str:
     """What the page is about; facts without a value are left out."""
     shown = "".join(f"<div><dt>{text(key)}</dt><dd>{text(value)}</dd></div>" for key, value in facts if value)
-    return f'<header>\n<p class="what">{what}</p>\n<h1>{text(title)}</h1>\n<dl class="facts">{shown}</dl>\n</header>'
+    return f'<header>\n<p class="what">{message}</p>\n<h1>{text(title)}</h1>\n<dl class="facts">{shown}</dl>\n</header>'
 
 
 def section(key: str, title: str, content: str, attributes: str = "") -> str:
     """A part of the page with its heading."""
-    own = f'id="{key}" aria-labelledby="{key}-title"{attributes}'
-    return f'<section {own}><h2 id="{key}-title">{title}</h2>{content}</section>'
+    all_attributes = f'id="{key}" aria-labelledby="{key}-title"{attributes}'
+    return f'<section {all_attributes}><h2 id="{key}-title">{title}</h2>{content}</section>'
 
 
 def table(columns: Iterable[str], body: str, label: str) -> str:
@@ -174,9 +174,9 @@ def table(columns: Iterable[str], body: str, label: str) -> str:
     )
 
 
-def rows(some: Iterable[Sequence[str]]) -> str:
+def rows(table: Iterable[Sequence[str]]) -> str:
     """Rows of cells, of which the first names the row."""
     return "".join(
-        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{one}</td>" for one in others)}</tr>\n'
-        for first, *others in some
+        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>\n'
+        for first, *cells in table
     )

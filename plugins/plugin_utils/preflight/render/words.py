@@ -26,12 +26,12 @@ def plain(text: object) -> str:
     return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
 
 
-def _shown(one: str) -> str:
-    if one.isprintable():
-        return one
-    if one in "\n\t":
+def _shown(text: str) -> str:
+    if text.isprintable():
+        return text
+    if text in "\n\t":
         return " "
-    return f"\\x{ord(one):02x}" if ord(one) < 256 else f"\\u{ord(one):04x}"
+    return f"\\x{ord(text):02x}" if ord(text) < 256 else f"\\u{ord(text):04x}"
 
 
 def sentence(text: str) -> str:
@@ -46,9 +46,9 @@ def starts_with_command(text: str) -> bool:
     return text.partition(" ")[0] in _COMMANDS
 
 
-def number(count: int, one: str, many: str = "") -> str:
+def number(count: int, singular: str, plural: str = "") -> str:
     """ "1 node", "3 nodes", "12,000 nodes"."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 
 # Without one of these lists the workloads with volumes on Windows are unknown.
@@ -57,7 +57,7 @@ _NEEDED = frozenset(kind.plural for kind in (kinds.NODE, kinds.POD, *kinds.TEMPL
 
 def nothing_there(unread: Iterable[Mapping[str, str]]) -> str:
     """The text for no workload: there is none, or it could not be read."""
-    lacking = sorted(_NEEDED & {one["resource"] for one in unread})
+    lacking = sorted(_NEEDED & {entry["resource"] for entry in unread})
     if lacking:
         return f"which workloads on Windows have volumes is unknown, because {listed(lacking)} could not be read"
     return "no workload on Windows uses volumes"

@@ -85,9 +85,13 @@ class Claims:
     @cached_property
     def _free(self) -> Mapping[str, list[ObservedVolume]]:
         """By class, the available volumes, smallest first."""
-        every = self._index.snapshot.volumes
-        free = (one for one in every if not one.claim and one.phase == "Available" and not one.deleting)
-        return group_values(((one.storage_class, one) for one in free), lambda one: (one.size, one.name))
+        volumes = self._index.snapshot.volumes
+        free = (
+            volume for volume in volumes if not volume.claim and volume.phase == "Available" and not volume.deleting
+        )
+        return group_values(
+            ((volume.storage_class, volume) for volume in free), lambda volume: (volume.size, volume.name)
+        )
 
     def of(self, pod: PodToStart) -> tuple[Request, ...]:
         """Every claim of a pod."""
@@ -101,43 +105,45 @@ class Claims:
             claim = self._index.claims.get(key)
             absent = ObservedClaim(pod.namespace, key.partition("/")[2])
             yield Request(key, absent, missing=True) if claim is None else self.there(claim)
-        for made in pod.made:
-            yield self.new(made, pod.namespace, pod.name)
+        for template in pod.made:
+            yield self.new(template, pod.namespace, pod.name)
 
     def there(self, claim: ObservedClaim) -> Request:
         """A claim that exists."""
         return self._one(claim.key, claim)
 
-    def new(self, made: ClaimTemplate, namespace: str, pod: str) -> Request:
+    def new(self, template: ClaimTemplate, namespace: str, pod: str) -> Request:
         """A claim that is made with a pod."""
         # Of a StatefulSet, else of a generic ephemeral volume; only a name that a volume is reserved for matters.
-        names = (f"{made.name}-{pod}", f"{pod}-{made.name}")
+        names = (f"{template.name}-{pod}", f"{pod}-{template.name}")
         key = next((name for name in names if f"{namespace}/{name}" in self._index.reserved), names[0])
         existing = self._index.claims.get(f"{namespace}/{names[1]}")
         if existing is not None and not existing.pod:
-            return Request(f"new claim {namespace}/{made.name}", existing, foreign=True, made=True)
+            return Request(f"new claim {namespace}/{template.name}", existing, foreign=True, made=True)
         claim = ObservedClaim(
             namespace=namespace,
             name=key,
-            storage_class=made.storage_class,
-            access_modes=made.access_modes,
-            block=made.block,
-            size=made.size,
-            narrowed=made.narrowed,
+            storage_class=template.storage_class,
+            access_modes=template.access_modes,
+            block=template.block,
+            size=template.size,
+            narrowed=template.narrowed,
             phase="Pending",
         )
-        return self._one(f"new claim {namespace}/{made.name}", claim, made=True)
+        return self._one(f"new claim {namespace}/{template.name}", claim, is_new=True)
 
-    def _one(self, volume_key: str, claim: ObservedClaim, made: bool = False) -> Request:
+    def _one(self, volume_key: str, claim: ObservedClaim, is_new: bool = False) -> Request:
         name = claim.storage_class
         if name is None:
-            default = self._index.default_class if made or self._sets_default_later else None
+            default = self._index.default_class if is_new or self._sets_default_later else None
             name = default.name if default is not None else ""
         volume = self._index.volumes.get(claim.volume)
         if not claim.volume and claim.phase not in ("Bound", "Lost"):
-            reserved = [one for one in self._index.reserved.get(claim.key, ()) if belongs(one, claim)]
-            volume = next((one for one in reserved if fits(one, claim) and serves(one, claim)), None)
-        return Request(volume_key, claim, made=made, storage_class=name, volume=volume)
+            reserved = [candidate for candidate in self._index.reserved.get(claim.key, ()) if belongs(candidate, claim)]
+            volume = next(
+                (candidate for candidate in reserved if fits(candidate, claim) and serves(candidate, claim)), None
+            )
+        return Request(volume_key, claim, made=is_new, storage_class=name, volume=volume)
 
     def storage_class(self, request: Request) -> ObservedClass | None:
         """The class that makes its volume."""
@@ -151,7 +157,11 @@ class Claims:
     def candidates(self, request: Request) -> list[ObservedVolume]:
         """Free volumes that a claim could take, smallest first."""
         claim = request.claim
-        return [one for one in self._free.get(request.storage_class, ()) if fits(one, claim) and serves(one, claim)]
+        return [
+            volume
+            for volume in self._free.get(request.storage_class, ())
+            if fits(volume, claim) and serves(volume, claim)
+        ]
 
     def find_volume(self, request: Request) -> ObservedVolume | None:
         """The volume that a claim has or asks for, or that it gets before its pod is placed; None if that is not decided."""
@@ -174,20 +184,26 @@ class Claims:
             requests += [
                 (self.new(one, template.namespace, template.name), count) for one in template.volumes.ephemeral
             ]
-            for made in template.claim_templates:
+            for claim_template in template.claim_templates:
                 ordinals = range(template.first, template.first + count)
-                names = (f"{template.namespace}/{made.name}-{template.name}-{ordinal}" for ordinal in ordinals)
+                names = (
+                    f"{template.namespace}/{claim_template.name}-{template.name}-{ordinal}" for ordinal in ordinals
+                )
                 absent = sum(name not in index.claims for name in names)
-                requests.append((self.new(made, template.namespace, template.name), absent))
+                requests.append((self.new(claim_template, template.namespace, template.name), absent))
         return group_values((request.storage_class, (request, count)) for request, count in requests if request.open)
 
     def is_contended(self, request: Request) -> bool:
         """Whether other claims may take every free volume that a claim could take, as which comes first is not known."""
         names = {volume.name for volume in self.candidates(request)}
-        others = self._open_requests.get(request.storage_class, ())
-        if sum(count for dummy, count in others) <= len(names):
+        requests = self._open_requests.get(request.storage_class, ())
+        if sum(count for dummy, count in requests) <= len(names):
             return False
-        rivals = (count for other, count in others if any(volume.name in names for volume in self.candidates(other)))
+        rivals = (
+            count
+            for other_request, count in requests
+            if any(volume.name in names for volume in self.candidates(other_request))
+        )
         return sum(rivals) > len(names)
 
     def promised(self, request: Request) -> ObservedVolume | None:
@@ -198,9 +214,9 @@ class Claims:
         claim = request.claim
         if claim.selected_node:
             return None
-        for one in self._index.reserved.get(claim.key, ()):
-            if one.storage_class == request.storage_class and belongs(one, claim) and fits(one, claim):
-                return None if serves(one, claim) else one
+        for volume in self._index.reserved.get(claim.key, ()):
+            if volume.storage_class == request.storage_class and belongs(volume, claim) and fits(volume, claim):
+                return None if serves(volume, claim) else volume
         return None
 
     def static(self, pod: PodToStart) -> Static:
@@ -209,26 +225,32 @@ class Claims:
         The scheduler takes for each claim, the smallest first, the smallest volume that fits and that this node reaches;
         among equals it takes any.
         """
-        open_ = [one for one in self.of(pod) if one.open and self.waits(one) and not one.claim.selected_node]
-        open_.sort(key=lambda one: one.claim.size)
-        options = {one.volume_key: self.candidates(one) for one in open_}
+        open_ = [
+            request
+            for request in self.of(pod)
+            if request.open and self.waits(request) and not request.claim.selected_node
+        ]
+        open_.sort(key=lambda request: request.claim.size)
+        options = {request.volume_key: self.candidates(request) for request in open_}
         found = Static()
-        names = {one.name: one for some in options.values() for one in some}
+        names = {one.name: one for volumes in options.values() for one in volumes}
         parts: dict[frozenset[str], int] = {frozenset(): self._index.all}
         for name, volume in names.items():
             reached = reachable(self._index, volume)
             for there, nodes in list(parts.items()):
-                if some := nodes & reached:
+                if nodes_here := nodes & reached:
                     parts[there] = nodes & ~reached
-                    parts[there | {name}] = parts.get(there | {name}, 0) | some
+                    parts[there | {name}] = parts.get(there | {name}, 0) | nodes_here
         for there, nodes in parts.items():
             if not nodes or not there:
                 continue
-            outcomes = _outcomes([(key, [one for one in some if one.name in there]) for key, some in options.items()])
+            outcomes = _outcomes(
+                [(key, [one for one in volumes if one.name in there]) for key, volumes in options.items()]
+            )
             for key in options:
-                if all(key in one for one in outcomes):
+                if all(key in served for served in outcomes):
                     found.sure[key] |= nodes
-                elif any(key in one for one in outcomes):
+                elif any(key in served for served in outcomes):
                     found.maybe[key] |= nodes
         return found
 
@@ -236,12 +258,12 @@ class Claims:
 def _outcomes(options: Sequence[tuple[str, list[ObservedVolume]]]) -> set[frozenset[str]]:
     """The sets of claims that get a volume, for every way to choose among volumes of one size."""
     states: set[tuple[frozenset[str], frozenset[str]]] = {(frozenset(), frozenset())}
-    for key, some in options:
+    for key, volumes in options:
         following: set[tuple[frozenset[str], frozenset[str]]] = set()
         for taken, served in states:
-            left = [one for one in some if one.name not in taken]
-            smallest = [one for one in left if one.size == left[0].size]
-            following |= {(taken | {one.name}, served | {key}) for one in smallest} or {(taken, served)}
+            free = [volume for volume in volumes if volume.name not in taken]
+            smallest = [volume for volume in free if volume.size == free[0].size]
+            following |= {(taken | {volume.name}, served | {key}) for volume in smallest} or {(taken, served)}
         states = following
     return {served for dummy, served in states}
 
@@ -271,11 +293,11 @@ def reachable(index: Index, volume: ObservedVolume) -> int:
     if volume.terms is None:
         return index.all
     # Of a volume only labels are compared; an expression about a node's name is passed over.
-    terms = tuple(tuple(one for one in term if not one.field) for term in volume.terms if term)
+    terms = tuple(tuple(requirement for requirement in term if not requirement.field) for term in volume.terms if term)
     return index.all if () in terms else index.matching(terms, exact=True)
 
 
-def provisioner(found: ObservedClass) -> str:
+def provisioner(storage_class: ObservedClass) -> str:
     """The name of the driver that makes volumes of a class: that of CSI where it took over."""
-    known = in_tree.find_by_name(found.provisioner)
-    return known.driver if known is not None else found.provisioner
+    plugin = in_tree.find_by_name(storage_class.provisioner)
+    return plugin.driver if plugin is not None else storage_class.provisioner

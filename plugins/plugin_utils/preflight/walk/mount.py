@@ -82,26 +82,26 @@ class Mounts:
             name: tuple(finding for finding in findings if finding.severity == "blocker")
             for name, findings in of_drivers.items()
         }
-        self._control = {known.field: control_plane(index, known) for known in in_tree.PLUGINS}
+        self._control = {plugin.field: control_plane(index, plugin) for plugin in in_tree.PLUGINS}
         required = {name: driver.csi_driver.get("attachRequired", True) for name, driver in BY_NAME.items()}
-        live = {one.name: one.spec.get("attachRequired", True) for one in index.snapshot.drivers}
-        known = {**required, **live} if "csidrivers" in index.unread else live
-        self._unattached = frozenset(name for name, needed in known.items() if not needed)
-        attaching = {one.attacher for one in index.snapshot.attachments if one.attached}
-        self._declared = frozenset(known).intersection(BY_NAME) | attaching
+        live = {driver.name: driver.spec.get("attachRequired", True) for driver in index.snapshot.drivers}
+        attachable = {**required, **live} if "csidrivers" in index.unread else live
+        self._unattached = frozenset(name for name, needed in attachable.items() if not needed)
+        attaching = {attachment.attacher for attachment in index.snapshot.attachments if attachment.attached}
+        self._declared = frozenset(attachable).intersection(BY_NAME) | attaching
         # What explains an answer that depends on a list, where nothing else does.
         self._unread = unread(index.snapshot.unread)
 
     def attach(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Whether each volume gets to each node."""
-        found: list[StepAnswer] = []
+        answers: list[StepAnswer] = []
         for volume, key in self._keys(pod):
-            left = nodes
+            remaining = nodes
             for answer in self._attached(pod, volume, key, nodes):
-                found.append(answer)
-                left &= ~answer.nodes
-            found += self._of(pod, "attach", volume, key, left)
-        return found
+                answers.append(answer)
+                remaining &= ~answer.nodes
+            answers += self._of(pod, "attach", volume, key, remaining)
+        return answers
 
     def stage(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Whether the driver prepares each volume on each node."""
@@ -109,35 +109,37 @@ class Mounts:
 
     def publish(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Whether the pod gets each volume there."""
-        found: list[StepAnswer] = []
+        answers: list[StepAnswer] = []
         for volume, key in self._keys(pod):
             refusal = self._as_device(pod, volume, key)
             if refusal is None:
-                found += self._of(pod, "publish", volume, key, nodes)
+                answers += self._of(pod, "publish", volume, key, nodes)
             else:
-                found.append(StepAnswer.from_findings("publish", "no", nodes, (refusal,), volume))
-        return found
+                answers.append(StepAnswer.from_findings("publish", "no", nodes, (refusal,), volume))
+        return answers
 
     def _as_device(self, pod: PodToStart, volume: str, key: str) -> Finding | None:
         """A volume with a file system that a container takes as a raw device; a raw one is refused as such."""
         subject = self._subjects.subjects.get(key)
         if volume not in pod.devices or (subject is not None and subject.asked is not None and subject.asked.block):
             return None
-        what = "a container lists it in volumeDevices, but its volumeMode is Filesystem"
+        message = "a container lists it in volumeDevices, but its volumeMode is Filesystem"
         about = subject.title if subject is not None else pod.workload
-        return found("CSI-V15", about, what, (f"{pod.workload}: volumeDevices",), "mount it with volumeMounts instead")
+        return found(
+            "CSI-V15", about, message, (f"{pod.workload}: volumeDevices",), "mount it with volumeMounts instead"
+        )
 
     def _keys(self, pod: PodToStart) -> Iterator[tuple[str, str]]:
         """Each volume as answers call it, with the key of its subject."""
         keys = [
-            one.volume.name
-            if one.volume is not None
-            else f"{one.volume_key} of {pod.workload}"
-            if one.made
-            else one.claim.key
-            for one in self._claims.of(pod)
+            request.volume.name
+            if request.volume is not None
+            else f"{request.volume_key} of {pod.workload}"
+            if request.made
+            else request.claim.key
+            for request in self._claims.of(pod)
         ]
-        keys += [f"inline {one.source.field} {one.name} of {pod.workload}" for one in pod.inline]
+        keys += [f"inline {inline.source.field} {inline.name} of {pod.workload}" for inline in pod.inline]
         return zip(pod.volumes, keys, strict=True)
 
     def _of(self, pod: PodToStart, step: Step, volume: str, key: str, nodes: int) -> Iterator[StepAnswer]:
@@ -165,35 +167,37 @@ class Mounts:
         by_csi = nodes if subject.plugin is None else nodes & self._subjects.paths[subject.source.field].csi
         # A sidecar that does not know an in-tree kind attaches the other volumes.
         lacks = tuple(
-            one for one in self._unusable_drivers.get(subject.driver, ()) if one.id != "CSI-C17" or subject.plugin
+            finding
+            for finding in self._unusable_drivers.get(subject.driver, ())
+            if finding.id != "CSI-C17" or subject.plugin
         )
         if by_csi and lacks:
             yield StepAnswer.from_findings("attach", "no", by_csi, lacks, volume)
         zone = parse_volume_handle(subject.source).zone
         if outside := nodes & self._find_nodes_outside(zone, subject.driver):
-            what = f"its handle names zone {zone}, and no node of another zone can attach it"
+            message = f"its handle names zone {zone}, and no node of another zone can attach it"
             remedy = f"set spec.nodeAffinity of the volume to zone {zone}, so that the scheduler avoids other nodes"
             evidence = (f"{subject.title}: handle {subject.source.handle}",)
-            yield self._stops("no", "CSI-V31", subject, volume, outside, what, remedy, evidence)
+            yield self._stops("no", "CSI-V31", subject, volume, outside, message, remedy, evidence)
         if subject.driver in self._unattached:
             return
         if "volumeattachments" in self._index.unread:
-            what = "VolumeAttachments could not be read, so whether another node has the volume is unknown"
-            yield StepAnswer("attach", "unknown", nodes, volume, what, self._unread)
+            message = "VolumeAttachments could not be read, so whether another node has the volume is unknown"
+            yield StepAnswer("attach", "unknown", nodes, volume, message, self._unread)
             return
-        for one in self._index.attachments_of.get(key, ()):
-            if one.attach_error or one.detach_error or one.deleting or one.waits_since:
-                findings = tuple(_find_attachment_faults(self._index, one))
+        for attachment in self._index.attachments_of.get(key, ()):
+            if attachment.attach_error or attachment.detach_error or attachment.deleting or attachment.waits_since:
+                findings = tuple(_find_attachment_faults(self._index, attachment))
                 if findings:
                     state: Answer = "no" if findings[0].severity == "blocker" else "unknown"
                     yield StepAnswer.from_findings("attach", state, nodes, findings, volume)
                     return
         if subject.driver not in self._declared and not subject.inline:
-            what = f"kubelets wait for an attachment by {subject.driver}, and none was ever made"
+            message = f"kubelets wait for an attachment by {subject.driver}, and none was ever made"
             evidence = (f"VolumeAttachments of {subject.driver}: none attached",)
             remedy = "check that the driver's external-attacher runs, and that its CSIDriver exists"
             if well := by_csi & self._well(key):
-                yield self._stops("unknown", "CSI-V32", subject, volume, well, what, remedy, evidence)
+                yield self._stops("unknown", "CSI-V32", subject, volume, well, message, remedy, evidence)
         yield from self._migrated(subject, volume, nodes)
         yield from self._old_attacher(subject, volume, by_csi)
         if _one_node_only(subject):
@@ -203,8 +207,8 @@ class Mounts:
         """The nodes that say that they are in another zone than this."""
         if not zone:
             return 0
-        known = BY_NAME.get(driver)
-        keys = (*ZONES, *(known.topology_keys if known is not None else ()))
+        driver_entry = BY_NAME.get(driver)
+        keys = (*ZONES, *(driver_entry.topology_keys if driver_entry is not None else ()))
         zoned = self._index.matching(tuple((Requirement(key, "Exists"),) for key in keys), exact=True)
         return zoned & ~union(self._index.with_label(key, zone) for key in keys)
 
@@ -218,21 +222,25 @@ class Mounts:
             first = self._index.names(by_csi)[0]
             evidence = (f"Node {first}: kubelet {self._index.nodes[first].kubelet} uses CSI for {plugin.plugin}",)
             if control == "in_tree":
-                what = f"kubelets use CSI for {plugin.plugin} and the control plane attaches its volumes in-tree"
+                message = f"kubelets use CSI for {plugin.plugin} and the control plane attaches its volumes in-tree"
                 remedy = f"turn on CSIMigration{plugin.gate} in kube-controller-manager, or off in these kubelets"
-                yield self._stops("no", "CSI-V50", subject, volume, by_csi, what, remedy, evidence)
+                yield self._stops("no", "CSI-V50", subject, volume, by_csi, message, remedy, evidence)
             else:
-                what = f"kubelets use CSI for {plugin.plugin}, and whether the control plane {version} does is unknown"
+                message = (
+                    f"kubelets use CSI for {plugin.plugin}, and whether the control plane {version} does is unknown"
+                )
                 remedy = f"check CSIMigration{plugin.gate} in the flags of kube-controller-manager"
-                yield self._stops("unknown", "CSI-V51", subject, volume, by_csi, what, remedy, evidence)
+                yield self._stops("unknown", "CSI-V51", subject, volume, by_csi, message, remedy, evidence)
         kubernetes = self._index.kubernetes
-        gone = kubernetes is not None and kubernetes.minor >= parse(plugin.gone).minor
-        if (in_tree_ := nodes & paths.in_tree) and gone and control == "csi":
+        is_removed = kubernetes is not None and kubernetes.minor >= parse(plugin.gone).minor
+        if (in_tree_ := nodes & paths.in_tree) and is_removed and control == "csi":
             first = self._index.names(in_tree_)[0]
             evidence = (f"Node {first}: kubelet {self._index.nodes[first].kubelet} mounts {plugin.field} in-tree",)
-            what = f"kubelets mount {plugin.field} in-tree, and control plane {version} no longer attaches it that way"
+            message = (
+                f"kubelets mount {plugin.field} in-tree, and control plane {version} no longer attaches it that way"
+            )
             remedy = "deploy the driver on these nodes, then upgrade their kubelets"
-            yield self._stops("no", "CSI-V50", subject, volume, in_tree_, what, remedy, evidence)
+            yield self._stops("no", "CSI-V50", subject, volume, in_tree_, message, remedy, evidence)
 
     def _old_attacher(self, subject: Subject, volume: str, nodes: int) -> Iterator[StepAnswer]:
         """An external-attacher that refuses to attach a volume for one pod alone."""
@@ -245,67 +253,67 @@ class Mounts:
         version = next((parse_image_tag(image) for image in images), None)
         if version is not None and version.release < _ATTACHES_ALONE:
             about = f"Deployment {controller.observed.namespace}/{controller.observed.name}"
-            what = f"access mode {ALONE} needs external-attacher 3.3.0 or later, and {about} has {version}"
+            message = f"access mode {ALONE} needs external-attacher 3.3.0 or later, and {about} has {version}"
             remedy = "upgrade the driver's installation"
-            yield self._stops("no", "CSI-V31", subject, volume, nodes, what, remedy, (f"{about}: {version}",))
+            yield self._stops("no", "CSI-V31", subject, volume, nodes, message, remedy, (f"{about}: {version}",))
 
     def _one_node(self, pod: PodToStart, subject: Subject, volume: str, key: str, nodes: int) -> Iterator[StepAnswer]:
         """A volume that is attached to one node at a time: its holder, and the number of pods that need it."""
-        for one in self._index.attachments_of.get(key, ()):
-            node = self._index.nodes.get(one.node)
+        for attachment in self._index.attachments_of.get(key, ()):
+            node = self._index.nodes.get(attachment.node)
             if node is None or node.ready or any(taint.key == _OUT_OF_SERVICE for taint in node.taints):
                 continue
-            rest = nodes & ~self._index.bit[one.node]
-            if rest:
-                what = f"the volume is attached to node {one.node}, which is not ready, so nothing detaches it"
-                evidence = (
-                    f"VolumeAttachment {one.name}: node {one.node}",
-                    f"Node {one.node}: {node.not_ready_because}",
+            elsewhere = nodes & ~self._index.bit[attachment.node]
+            if elsewhere:
+                message = (
+                    f"the volume is attached to node {attachment.node}, which is not ready, so nothing detaches it"
                 )
-                remedy = f"repair the node, or, if it is shut down: kubectl taint nodes {one.node} {_OUT_OF_SERVICE}=nodeshutdown:NoExecute"
-                yield self._stops("no", "CSI-V52", subject, volume, rest, what, remedy, evidence)
+                evidence = (
+                    f"VolumeAttachment {attachment.name}: node {attachment.node}",
+                    f"Node {attachment.node}: {node.not_ready_because}",
+                )
+                remedy = f"repair the node, or, if it is shut down: kubectl taint nodes {attachment.node} {_OUT_OF_SERVICE}=nodeshutdown:NoExecute"
+                yield self._stops("no", "CSI-V52", subject, volume, elsewhere, message, remedy, evidence)
             return
         if (stuck := self._stuck(subject)) is not None:
-            if rest := nodes & ~self._index.bit.get(stuck.node, 0):
-                what = f"pod {stuck.key} on node {stuck.node} still has it, and should have ended by {stuck.gone_by}"
+            if elsewhere := nodes & ~self._index.bit.get(stuck.node, 0):
+                message = f"pod {stuck.key} on node {stuck.node} still has it, and should have ended by {stuck.gone_by}"
                 observed = (f"Pod {stuck.key} metadata.deletionTimestamp: {stuck.gone_by}", *self._modes(subject))
                 remedy = f"check the kubelet's log on {stuck.node}: the volume is detached once the pod has ended"
-                yield self._stops("unknown", "CSI-V53", subject, volume, rest, what, remedy, observed)
+                yield self._stops("unknown", "CSI-V53", subject, volume, elsewhere, message, remedy, observed)
             return
         holder = self._holder(pod, subject)
         if holder is not None:
-            if rest := nodes & ~self._index.bit.get(holder.node, 0):
-                what = (
+            if elsewhere := nodes & ~self._index.bit.get(holder.node, 0):
+                message = (
                     f"pod {holder.key} uses the volume on node {holder.node}, and only one node at a time can attach it"
                 )
                 observed = (f"Pod {holder.key} spec.nodeName: {holder.node}", *self._modes(subject))
                 remedy = "run both workloads on one node by nodeSelector, or give each a volume of its own"
-                severity: Severity | None = "blocker" if rest == nodes else None
-                yield self._stops("no", "CSI-V53", subject, volume, rest, what, remedy, observed, severity)
-        elif other := self._rival(pod, subject, nodes):
-            what = f"{other} names it too, it is attached to one node at a time, and nothing keeps both on one node"
-            observed = (f"{other} and {pod.workload}: {volume} in their pod templates", *self._modes(subject))
+                severity: Severity | None = "blocker" if elsewhere == nodes else None
+                yield self._stops("no", "CSI-V53", subject, volume, elsewhere, message, remedy, observed, severity)
+        elif rival := self._rival(pod, subject, nodes):
+            message = f"{rival} names it too, it is attached to one node at a time, and nothing keeps both on one node"
+            observed = (f"{rival} and {pod.workload}: {volume} in their pod templates", *self._modes(subject))
             remedy = "keep both workloads on one node by nodeSelector, or give each a volume of its own"
-            yield self._stops("unknown", "CSI-V53", subject, volume, nodes, what, remedy, observed)
+            yield self._stops("unknown", "CSI-V53", subject, volume, nodes, message, remedy, observed)
         elif nodes & (nodes - 1) and volume in (*pod.shared, *self._inline_of_several(pod)):
-            some = f"its {pod.count} pods" if pod.count > 1 else "several pods"
-            what = (
-                f"{some} share the volume, only one node at a time can attach it, and the scheduler may spread the pods"
-            )
+            users = f"its {pod.count} pods" if pod.count > 1 else "several pods"
+            message = f"{users} share the volume, only one node at a time can attach it, and the scheduler may spread the pods"
             observed = (f"{pod.workload}: {volume} in its pod template", *self._modes(subject))
             remedy = "run the pods on one node by nodeSelector kubernetes.io/hostname, or give each a volume of its own"
-            yield self._stops("unknown", "CSI-V53", subject, volume, nodes, what, remedy, observed)
+            yield self._stops("unknown", "CSI-V53", subject, volume, nodes, message, remedy, observed)
 
     def _inline_of_several(self, pod: PodToStart) -> tuple[str, ...]:
         several = pod.count > 1 or pod.workload.startswith("DaemonSet ")
-        return tuple(f"inline {one.name}" for one in pod.inline) if several else ()
+        return tuple(f"inline {inline.name}" for inline in pod.inline) if several else ()
 
     def _holder(self, pod: PodToStart, subject: Subject) -> ObservedPod | None:
         """A pod of another workload that has the volume and does not go."""
-        findings = (one.id for answer in self._answers(subject.key) for one in answer.findings)
+        findings = (finding.id for answer in self._answers(subject.key) for finding in answer.findings)
         if "CSI-V19" in findings:
             return None
-        return next((one for key, one in self._users(subject).holding.items() if key != pod.workload), None)
+        return next((holder for key, holder in self._users(subject).holding.items() if key != pod.workload), None)
 
     @cached_property
     def _placed(self) -> Mapping[str, list[tuple[str, ObservedPod]]]:
@@ -334,10 +342,10 @@ class Mounts:
 
     def _stuck(self, subject: Subject) -> ObservedPod | None:
         """A pod with the volume that is being deleted and does not go."""
-        for one in self._users(subject).going:
-            since = parse_time(one.gone_by)
+        for pod in self._users(subject).going:
+            since = parse_time(pod.gone_by)
             if since is not None and self._index.snapshot.taken_at - since > _GOING:
-                return one
+                return pod
         return None
 
     def _rival(self, pod: PodToStart, subject: Subject, nodes: int) -> str:
@@ -361,12 +369,12 @@ class Mounts:
         subject: Subject,
         volume: str,
         nodes: int,
-        what: str,
+        message: str,
         remedy: str,
         evidence: tuple[str, ...],
         severity: Severity | None = None,
     ) -> StepAnswer:
-        finding = found(id_, subject.title, what, evidence, remedy, severity)
+        finding = found(id_, subject.title, message, evidence, remedy, severity)
         return StepAnswer.from_findings("attach", answer, nodes, (finding,), volume)
 
 
@@ -384,42 +392,46 @@ def _one_node_only(subject: Subject) -> bool:
     return bool(modes) and "ReadWriteMany" not in modes and "ReadOnlyMany" not in modes
 
 
-def _find_attachment_faults(index: Index, one: ObservedAttachment) -> Iterator[Finding]:
+def _find_attachment_faults(index: Index, attachment: ObservedAttachment) -> Iterator[Finding]:
     """That an attachment failed, or hangs."""
-    snapshot, csi_node = index.snapshot, index.csi_nodes.get(one.node)
-    about = f"Node {one.node}, driver {one.attacher}"
-    what = f"volume {one.volume}" if one.volume else "an inline volume"
-    error, mount = one.attach_error or one.detach_error, ""
-    volume, node = index.volumes.get(one.volume), index.nodes.get(one.node)
-    if volume is not None and node is not None and one.deleting:
-        is_mounted = f"kubernetes.io/csi/{one.attacher}^{volume.source.handle}" in node.in_use
-        what += f", which the kubelet of {one.node} {'still has mounted' if is_mounted else 'does not have mounted'},"
+    snapshot, csi_node = index.snapshot, index.csi_nodes.get(attachment.node)
+    about = f"Node {attachment.node}, driver {attachment.attacher}"
+    what = f"volume {attachment.volume}" if attachment.volume else "an inline volume"
+    error, mount = attachment.attach_error or attachment.detach_error, ""
+    volume, node = index.volumes.get(attachment.volume), index.nodes.get(attachment.node)
+    if volume is not None and node is not None and attachment.deleting:
+        is_mounted = f"kubernetes.io/csi/{attachment.attacher}^{volume.source.handle}" in node.in_use
+        what += f", which the kubelet of {attachment.node} {'still has mounted' if is_mounted else 'does not have mounted'},"
         mount = (
-            f"check csi-proxy and the node plugin on {one.node}, which unmount it; if that does not help"
+            f"check csi-proxy and the node plugin on {attachment.node}, which unmount it; if that does not help"
             if is_mounted
             else "Windows or the platform keeps the disk; if it is not detached in ten minutes"
-        ) + f", drain and restart the node: kubectl drain {one.node} --ignore-daemonsets"
+        ) + f", drain and restart the node: kubectl drain {attachment.node} --ignore-daemonsets"
     # Until the driver is registered, the attacher repeats this, and the checks of the driver on the node find why. Afterwards it
     # attaches within minutes, or it hangs.
     waits = (
-        csi_node is not None and csi_node.entry(one.attacher) is None and "does not contain driver" in one.attach_error
+        csi_node is not None
+        and csi_node.entry(attachment.attacher) is None
+        and "does not contain driver" in attachment.attach_error
     )
     if error and not waits:
-        did, remedy = "attached", f"kubectl describe volumeattachment {one.name}; check the controller's log"
-        if not one.attach_error:
+        did, remedy = "attached", f"kubectl describe volumeattachment {attachment.name}; check the controller's log"
+        if not attachment.attach_error:
             did, remedy = "detached", mount or remedy
-        evidence = (f"VolumeAttachment {one.name}: {error}",)
+        evidence = (f"VolumeAttachment {attachment.name}: {error}",)
         yield found("CSI-N34", about, f"{what} could not be {did}: {error}", evidence, remedy)
-    since = parse_time(one.waits_since)
-    if since is not None and not one.deleting and not error and snapshot.taken_at - since > _ATTACHING:
+    since = parse_time(attachment.waits_since)
+    if since is not None and not attachment.deleting and not error and snapshot.taken_at - since > _ATTACHING:
         minutes = int((snapshot.taken_at - since).total_seconds() // 60)
-        evidence = (f"VolumeAttachment {one.name} status.attached: false since {one.waits_since}",)
+        evidence = (f"VolumeAttachment {attachment.name} status.attached: false since {attachment.waits_since}",)
         message = f"attaching {what} has taken {minutes} minutes"
-        remedy = f"kubectl describe volumeattachment {one.name}; check that the driver's attacher runs"
+        remedy = f"kubectl describe volumeattachment {attachment.name}; check that the driver's attacher runs"
         yield found("CSI-N34", about, message, evidence, remedy)
-    since = parse_time(one.deleting)
+    since = parse_time(attachment.deleting)
     if since is not None and snapshot.taken_at - since > _DETACHING:
         minutes = int((snapshot.taken_at - since).total_seconds() // 60)
-        evidence = (f"VolumeAttachment {one.name} metadata.deletionTimestamp: {one.deleting}",)
+        evidence = (f"VolumeAttachment {attachment.name} metadata.deletionTimestamp: {attachment.deleting}",)
         message = f"detaching {what} has taken {minutes} minutes"
-        yield found("CSI-N35", about, message, evidence, mount or f"kubectl describe volumeattachment {one.name}")
+        yield found(
+            "CSI-N35", about, message, evidence, mount or f"kubectl describe volumeattachment {attachment.name}"
+        )

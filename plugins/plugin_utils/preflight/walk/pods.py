@@ -78,25 +78,33 @@ def _ordinals(index: Index, workload: Workload, template: ObservedTemplate, pod:
     pod = replace(pod, shared=pod.claims if len(workload.ordinals) > 1 else ())
     alike = 0
     for ordinal in workload.ordinals or range(template.first, template.first + (template.replicas or 1)):
-        own = {
-            one.name: f"{workload.namespace}/{one.name}-{workload.name}-{ordinal}" for one in template.claim_templates
+        claim_keys = {
+            claim_template.name: f"{workload.namespace}/{claim_template.name}-{workload.name}-{ordinal}"
+            for claim_template in template.claim_templates
         }
-        there = tuple(key for key in own.values() if key in index.claims)
-        ephemeral = (f"{workload.namespace}/{workload.name}-{ordinal}-{one.name}" for one in template.volumes.ephemeral)
+        existing = tuple(key for key in claim_keys.values() if key in index.claims)
+        ephemeral = (
+            f"{workload.namespace}/{workload.name}-{ordinal}-{claim_template.name}"
+            for claim_template in template.volumes.ephemeral
+        )
         if (
-            not there
+            not existing
             and not any(key in index.claims for key in ephemeral)
-            and not any(key in index.reserved for key in own.values())
+            and not any(key in index.reserved for key in claim_keys.values())
         ):
             alike += 1
             continue
-        made = tuple(one for one in template.claim_templates if own[one.name] not in index.claims)
+        created = tuple(
+            claim_template
+            for claim_template in template.claim_templates
+            if claim_keys[claim_template.name] not in index.claims
+        )
         yield replace(
             pod,
             name=f"{workload.name}-{ordinal}",
-            claims=pod.claims + there,
-            made=made + pod.made,
-            devices=_devices(template.volumes, workload.namespace, own),
+            claims=pod.claims + existing,
+            made=created + pod.made,
+            devices=_devices(template.volumes, workload.namespace, claim_keys),
         )
     if alike:
         yield replace(pod, count=alike, made=template.claim_templates + pod.made)
@@ -114,9 +122,12 @@ def _as_they_are(index: Index, workload: Workload) -> Iterator[PodToStart]:
 
 def _again(index: Index, workload: Workload, pod: ObservedPod) -> PodToStart:
     single = workload.kind == "Pod"
-    own = {one.name: f"{pod.namespace}/{pod.name}-{one.name}" for one in pod.volumes.ephemeral}
+    claim_keys = {
+        claim_template.name: f"{pod.namespace}/{pod.name}-{claim_template.name}"
+        for claim_template in pod.volumes.ephemeral
+    }
     # Only a pod that stays keeps the claims that were made with it.
-    kept = tuple(key for key in own.values() if single and key in index.claims)
+    kept = tuple(key for key in claim_keys.values() if single and key in index.claims)
     return PodToStart(
         workload=workload.key,
         namespace=workload.namespace,
@@ -124,19 +135,21 @@ def _again(index: Index, workload: Workload, pod: ObservedPod) -> PodToStart:
         placement=pod.placement,
         node=pod.node if single else "",
         claims=(*(f"{pod.namespace}/{name}" for name in pod.volumes.claims), *kept),
-        made=tuple(one for one in pod.volumes.ephemeral if own[one.name] not in kept),
+        made=tuple(
+            claim_template for claim_template in pod.volumes.ephemeral if claim_keys[claim_template.name] not in kept
+        ),
         inline=pod.volumes.inline,
-        devices=_devices(pod.volumes, pod.namespace, own),
+        devices=_devices(pod.volumes, pod.namespace, claim_keys),
         shape=index.snapshot.shapes[pod.shape] if pod.shape >= 0 else NO_SHAPE,
         leaving=tuple(list_resident_pods(index, workload.pods)),
     )
 
 
-def _devices(volumes: Volumes, namespace: str, own: Mapping[str, str] = _NONE) -> tuple[str, ...]:
+def _devices(volumes: Volumes, namespace: str, claim_keys: Mapping[str, str] = _NONE) -> tuple[str, ...]:
     """What answers call the volumes that containers take as raw devices. own: claims by what they are made from."""
     return tuple(
         key
         for name in volumes.devices
-        for key in (f"{namespace}/{name}", f"new claim {namespace}/{name}", own.get(name, ""))
+        for key in (f"{namespace}/{name}", f"new claim {namespace}/{name}", claim_keys.get(name, ""))
         if key
     )

@@ -33,21 +33,21 @@ class Split:
         self._maker, self._volume = maker, volume
         self._noted: dict[Answer, list[tuple[int, Callable[[], Finding]]]] = {"no": [], "unknown": []}
 
-    def blocked(self, nodes: int, id_: str, what: str, remedy: str, *evidence: str) -> None:
+    def blocked(self, nodes: int, id_: str, message: str, remedy: str, *evidence: str) -> None:
         """The pod cannot pass this step on these nodes."""
-        self.note("no", nodes, partial(self._maker, id_, what, remedy, *evidence))
+        self.note("no", nodes, partial(self._maker, id_, message, remedy, *evidence))
 
-    def unknown(self, nodes: int, id_: str, what: str, remedy: str, *evidence: str) -> None:
+    def unknown(self, nodes: int, id_: str, message: str, remedy: str, *evidence: str) -> None:
         """Whether it can is not known on these nodes."""
-        self.note("unknown", nodes, partial(self._maker, id_, what, remedy, *evidence))
+        self.note("unknown", nodes, partial(self._maker, id_, message, remedy, *evidence))
 
-    def unread(self, id_: str, resource: str, what: str) -> None:
+    def unread(self, id_: str, resource: str, message: str) -> None:
         """Whether it can is not known, because this list could not be read."""
-        self.unknown(self.nodes, id_, what, f"let this account list {resource}")
+        self.unknown(self.nodes, id_, message, f"let this account list {resource}")
 
-    def note_about(self, answer: Answer, nodes: int, id_: str, about: str, what: str, remedy: str) -> None:
+    def note_about(self, answer: Answer, nodes: int, id_: str, object_name: str, message: str, remedy: str) -> None:
         """Either of these, with a finding about another object."""
-        self.note(answer, nodes, partial(found, id_, about, what, (f"{about}: {self._volume}",), remedy))
+        self.note(answer, nodes, partial(found, id_, object_name, message, (f"{object_name}: {self._volume}",), remedy))
 
     def note(self, answer: Answer, nodes: int, finding: Callable[[], Finding]) -> None:
         """Either of these, with a finding of another maker."""
@@ -60,20 +60,20 @@ class Split:
 
     def answers(self, because: str) -> list[StepAnswer]:
         """The answers. because: why it passes where nothing was noted."""
-        left, answers = self.nodes, []
+        remaining, answers = self.nodes, []
         for answer, noted in self._noted.items():
             for nodes, make in noted:
-                if some := nodes & left:
-                    answers.append(StepAnswer.from_findings(self._step, answer, some, (make(),), self._volume))
-                    left &= ~some
-        if left:
-            answers.append(StepAnswer(self._step, "yes", left, self._volume, because))
+                if covered := nodes & remaining:
+                    answers.append(StepAnswer.from_findings(self._step, answer, covered, (make(),), self._volume))
+                    remaining &= ~covered
+        if remaining:
+            answers.append(StepAnswer(self._step, "yes", remaining, self._volume, because))
         return answers
 
 
 def unclaimed(step: Step, pod: PodToStart, nodes: int) -> list[StepAnswer]:
     """What a step about claims says of a pod's own volumes, and of a pod without any."""
-    others = [f"inline {one.name}" for one in pod.inline]
-    if not others and not pod.volumes:
-        others = [""]
-    return [StepAnswer(step, "yes", nodes, volume, "no claim is needed") for volume in others]
+    names = [f"inline {inline.name}" for inline in pod.inline]
+    if not names and not pod.volumes:
+        names = [""]
+    return [StepAnswer(step, "yes", nodes, volume, "no claim is needed") for volume in names]

@@ -55,7 +55,7 @@ class Walked:
             of_pod = answer.step == "schedule" and not answer.volume
             unsure = answer.answer == "unknown" and not of_pod and not self.ok
             return answer.step not in _SEEN_BY_SCHEDULER or unsure
-        return answer.step == max((one.step for one in self.stopped()), key=STEPS.index)
+        return answer.step == max((stop.step for stop in self.stopped()), key=STEPS.index)
 
     def stopped(self) -> Iterator[StepAnswer]:
         """The answers that are not yes."""
@@ -64,24 +64,24 @@ class Walked:
 
 def walk(index: Index, pod: PodToStart, nodes: int, rules: Rules) -> Walked:
     """Ask every step about the nodes that are left of nodes."""
-    left, unknown = nodes, 0
+    remaining, unknown = nodes, 0
     placed = nodes
     answers: list[StepAnswer] = []
     for step in STEPS:
-        if not left:
+        if not remaining:
             break
-        step_answers = [answer for rule in rules.get(step, ()) for answer in rule(pod, left)]
+        step_answers = [answer for rule in rules.get(step, ()) for answer in rule(pod, remaining)]
         if step in rules:
-            step_answers += _unanswered(index, pod, step, step_answers, left)
+            step_answers += _unanswered(index, pod, step, step_answers, remaining)
         for answer in step_answers:
             if answer.answer == "no":
-                left &= ~answer.nodes
+                remaining &= ~answer.nodes
             elif answer.answer == "unknown":
                 unknown |= answer.nodes
         answers += step_answers
         if step in _SEEN_BY_SCHEDULER:
-            placed = left
-    return Walked(pod, tuple(answers), left & ~unknown, nodes & ~left, left & unknown, placed)
+            placed = remaining
+    return Walked(pod, tuple(answers), remaining & ~unknown, nodes & ~remaining, remaining & unknown, placed)
 
 
 def _unanswered(
@@ -93,13 +93,13 @@ def _unanswered(
         covered[answer.volume] |= answer.nodes
     whole = covered[""]
     for volume in pod.volumes or ("",):
-        rest = nodes & ~whole & ~covered[volume]
-        if rest:
-            what = f"no rule decides whether {volume or 'the pod'} passes step {step} on {index.names(rest)[0]}"
+        uncovered = nodes & ~whole & ~covered[volume]
+        if uncovered:
+            message = f"no rule decides whether {volume or 'the pod'} passes step {step} on {index.names(uncovered)[0]}"
             evidence = (f"{pod.workload}: {volume or 'no volume'}",)
             remedy = "report this as a bug of the collection, or suppress this finding"
-            finding = found("CSI-W09", pod.workload, what, evidence, remedy)
-            yield StepAnswer.from_findings(step, "unknown", rest, (finding,), volume)
+            finding = found("CSI-W09", pod.workload, message, evidence, remedy)
+            yield StepAnswer.from_findings(step, "unknown", uncovered, (finding,), volume)
 
 
 def starts(walked: Walked, everywhere: bool = False) -> verdict.Answer:
@@ -118,13 +118,15 @@ def starts(walked: Walked, everywhere: bool = False) -> verdict.Answer:
 
 def _unsure(walked: Walked) -> int:
     """Nodes of which a step that the scheduler does not see is unknown."""
-    unknown = (one for one in walked.answers if one.answer == "unknown" and one.step not in _SEEN_BY_SCHEDULER)
-    return union(one.nodes for one in unknown)
+    unknown = (
+        answer for answer in walked.answers if answer.answer == "unknown" and answer.step not in _SEEN_BY_SCHEDULER
+    )
+    return union(answer.nodes for answer in unknown)
 
 
 def _find_places(walked: Walked) -> int:
     """Where the scheduler may put a pod, which does not know of spec.os."""
-    refused = (one.nodes for one in walked.stopped() if one.answer == "no" and one.because.startswith(SPEC_OS))
+    refused = (stop.nodes for stop in walked.stopped() if stop.answer == "no" and stop.because.startswith(SPEC_OS))
     return walked.placed | union(refused)
 
 
@@ -145,49 +147,51 @@ class Walks:
             # Where it has pods on no node, the whole walk says why.
             nodes = nodes & union(find_daemon_nodes(pod) for pod in pods) or nodes
         self._all = tuple(walk(index, pod, nodes, rules) for pod in pods)
-        seen: Rules = {step: some for step, some in rules.items() if step in _SEEN_BY_SCHEDULER}
+        seen: Rules = {step: step_rules for step, step_rules in rules.items() if step in _SEEN_BY_SCHEDULER}
         affinity = NodeAffinity(index)
         self.linux = union(
             _find_places(walk(index, pod, index.linux & affinity.find_matching_nodes(pod.placement), seen))
             for pod in pods
         )
-        evaluated = [(starts(one, everywhere), one) for one in self._all]
+        evaluated = [(starts(walked, everywhere), walked) for walked in self._all]
         self._stopped = sorted((pair for pair in evaluated if pair[0] != "yes"), key=lambda pair: pair[0] != "no")
-        stops = [stop for _answer, one in self._stopped for stop in one.stopped() if self._decides(one, stop)]
+        stops = [stop for _answer, walked in self._stopped for stop in walked.stopped() if self._decides(walked, stop)]
         self.findings = tuple(dict.fromkeys(finding for stop in stops for finding in stop.findings))
 
-    def _decides(self, one: Walked, stop: StepAnswer) -> bool:
+    def _decides(self, walked: Walked, stop: StepAnswer) -> bool:
         """Whether an answer is why a pod does not start. Of a DaemonSet each node that is refused lacks its pod."""
-        return one.decides(stop) or (self._everywhere and bool(one.ok or stop.answer == "no"))
+        return walked.decides(stop) or (self._everywhere and bool(walked.ok or stop.answer == "no"))
 
     @property
     def stopping(self) -> tuple[Finding, ...]:
         """The findings of every step that stops one of its pods somewhere."""
-        return tuple(finding for dummy, one in self._stopped for stop in one.stopped() for finding in stop.findings)
+        return tuple(
+            finding for dummy, walked in self._stopped for stop in walked.stopped() for finding in stop.findings
+        )
 
     @property
     def worst(self) -> tuple[verdict.Answer, str] | None:
         """Of the pod that fares worst, whether it starts and why not; None when all start."""
         if not self._stopped:
             return None
-        answer, one = self._stopped[0]
-        stops = [stop for stop in one.stopped() if self._decides(one, stop)] or list(one.stopped())
+        answer, walked = self._stopped[0]
+        stops = [stop for stop in walked.stopped() if self._decides(walked, stop)] or list(walked.stopped())
         first = next((stop for stop in stops if answer == "unknown" or stop.answer == "no"), stops[0])
         names = listed(self._index.names(first.nodes), 3)
         state = "blocked" if first.answer == "no" else "unknown"
-        places = f"; on {listed(self._index.names(one.ok), 3)} it works" if one.ok else ""
-        named = f"claim {first.volume}" if "/" in first.volume.partition(" ")[0] else first.volume or one.pod.name
+        places = f"; on {listed(self._index.names(walked.ok), 3)} it works" if walked.ok else ""
+        named = f"claim {first.volume}" if "/" in first.volume.partition(" ")[0] else first.volume or walked.pod.name
         return answer, f"{named} is {state} at step {first.step} on {names}: {first.because}{places}"
 
     @property
     def placed(self) -> bool:
         """Whether the scheduler finds a node for each of its pods."""
-        return all(one.placed for one in self._all)
+        return all(walked.placed for walked in self._all)
 
     @property
     def places(self) -> tuple[tuple[PodToStart, int], ...]:
         """Its pods, each with the nodes where the scheduler may put it."""
-        return tuple((one.pod, one.placed) for one in self._all)
+        return tuple((walked.pod, walked.placed) for walked in self._all)
 
     def works(self) -> str:
         """Where its pods start."""

@@ -59,7 +59,7 @@ class PodToStart:
         """What answers call its volumes: "namespace/name" of a claim, "new claim namespace/name", "inline name"."""
         return (
             *self.claims,
-            *(f"new claim {self.namespace}/{one.name}" for one in self.made),
+            *(f"new claim {self.namespace}/{template.name}" for template in self.made),
             *(f"inline {one.name}" for one in self.inline),
         )
 
