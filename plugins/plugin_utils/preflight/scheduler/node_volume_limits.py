@@ -61,7 +61,7 @@ class NodeVolumeLimits:
             split.unknown(linux, "CSI-W21", message, change_template(pod.workload, "nodeSelector kubernetes.io/os"))
         for driver in sorted(drivers):
             own_volumes = {volume for volume in volumes if volume[0] == driver}
-            for (limit, count), nodes in self._room.get(driver, {}).items():
+            for (limit, count), nodes in sorted(self._room.get(driver, {}).items()):
                 if count + len(own_volumes) <= limit:
                     continue
                 # A volume that the node holds already is none more.

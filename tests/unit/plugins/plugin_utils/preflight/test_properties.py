@@ -94,6 +94,7 @@ def test_unrelated_linux_never_changes_the_report_of_windows(name: str, what: se
 
 
 @given(name=PLANTED, seed=st.integers())
+@example(name="more_disks_than_kubelets_attach_in_tree", seed=5)
 @SLOW
 def test_the_order_of_objects_does_not_matter(name: str, seed: int) -> None:
     planted = SITUATIONS[name]
