@@ -44,8 +44,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.compa
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.html import render_html
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.junit import render_junit
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.terminal import render_terminal
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import number
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.run import Run, of_run, simulate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import format_number
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.run import Run, report_run, simulate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.suppress import read_suppressions, suppress
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report, Target
 
@@ -100,9 +100,7 @@ class ActionModule(ClusterAction):
         # A snapshot may be old, or of another cluster; an incomplete report may hide a blocker.
         if not options["hold_operator"] or options["snapshot_from"] or (self.result["unread"] and not blockers):
             return
-        found = (
-            f"preflight of kubewin.csi found {number(len(self.result['blockers']), 'blocker')}: {', '.join(blockers)}"
-        )
+        found = f"preflight of kubewin.csi found {format_number(len(self.result['blockers']), 'blocker')}: {', '.join(blockers)}"
         conditions = hold_operator(self.connect(options), found if blockers else None, dry_run=self.check_mode)
         self.result["changed"] = any(condition.action in ("set", "remove") for condition in conditions)
         self.result["operator_conditions"] = {condition.name: condition.action for condition in conditions}
@@ -142,7 +140,7 @@ class ActionModule(ClusterAction):
                 report = compare_reports(report, earlier)
             except (KeyError, TypeError, ValueError) as error:
                 raise TaskError(f"compare {params['compare']}: {error}.", "configuration") from error
-        counted = of_run(evaluate(snapshot, options), report, run, snapshot.controllers) if run else report
+        counted = report_run(evaluate(snapshot, options), report, run, snapshot.controllers) if run else report
         self.result.update(
             {
                 "verdict": counted.verdict,
@@ -166,7 +164,7 @@ class ActionModule(ClusterAction):
                     "configuration",
                 ) from error
         if not passes(counted, params["fail_on"]):
-            counts = ", ".join(number(count, severity) for severity, count in counted.counts().items() if count)
+            counts = ", ".join(format_number(count, severity) for severity, count in counted.counts().items() if count)
             raise TaskError(
                 render_refusal(counted)
                 if run

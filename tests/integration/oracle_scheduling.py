@@ -189,7 +189,7 @@ class SchedulingOracle:
             if not node:
                 pending.append(one)
             seed = f"{one.cluster.seed} {number}"
-            answers.append(PlacedPod(seed, one.placed_pod(number), index.names(one.nodes(index)), node))
+            answers.append(PlacedPod(seed, one.placed_pod(number), index.list_names(one.nodes(index)), node))
         if self._records:
             taken_at = snapshot.taken_at.isoformat()
             self.recordings.append(Recording(taken_at, snapshot.cluster.kubernetes, objects, pods=tuple(answers)))
@@ -402,15 +402,17 @@ def _to_be(index: Index, pod: PodToStart, nodes: int) -> str:
     """The phase that a pod's only claim comes to, by the step that binds; empty where that is not known."""
     claims = Claims(index)
     words = {one.answer for one in PersistentVolumeController(index, claims)(pod, nodes)}
-    [wanted] = claims.of(pod)
+    [wanted] = claims.list_requests(pod)
     if "unknown" in words or wanted.claim is None:
         return ""
     if "yes" not in words:
         return "Pending"
     if wanted.bound:
         return "Bound"
-    taken = wanted.claim.volume or wanted.volume or (not claims.waits(wanted) and claims.candidates(wanted))
-    if not taken and not claims.waits(wanted):
+    taken = (
+        wanted.claim.volume or wanted.volume or (not claims.is_bound_late(wanted) and claims.find_candidates(wanted))
+    )
+    if not taken and not claims.is_bound_late(wanted):
         # The driver's own controller makes it at once.
         return "Bound"
     return "Bound" if taken else "Pending"

@@ -23,7 +23,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation im
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import Source
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedVolume
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.migration import untranslatable
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.migration import explain_untranslatable
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as some
 from lab import builds
@@ -295,14 +295,16 @@ def test_readiness_refuses_what_migration_refuses(library: Library, count: int) 
             # The API refuses these.
             return
         assert observed.source.field == plugin.field
-        assert (untranslatable(observed.source, observed) is not None) == _refused(lambda: translate_volume(volume))
+        assert (explain_untranslatable(observed.source, observed) is not None) == _refused(
+            lambda: translate_volume(volume)
+        )
 
     def same_inline(volume: dict[str, Any]) -> None:
         source = Source.from_spec(volume)
         known = in_tree.find_by_field(source.field)
         if known is not None and known.translated and volume[known.field].get("kind") != "":
             refused = "error" in library.ask(inline=volume, namespace="shop")
-            assert (untranslatable(source, None) is not None) == refused
+            assert (explain_untranslatable(source, None) is not None) == refused
 
     def same_class(storage_class: dict[str, Any]) -> None:
         plugin = in_tree.find_by_name(storage_class["provisioner"])

@@ -32,7 +32,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.fr
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Workload
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report, Roll
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.pods import to_start as list_next_pods
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.pods import (
+    list_pods_to_start as list_next_pods,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart, StepAnswer
 
 from situations.world import Object, World, to_start
@@ -230,9 +232,9 @@ class PodPredictor:
                     bad |= answer.nodes
                 if answer.answer != "yes":
                     good &= ~answer.nodes
-                    names = ", ".join(index.names(answer.nodes))
+                    names = ", ".join(index.list_names(answer.nodes))
                     lines.append(f"{answer.step} {answer.answer} on {names}: {answer.because}")
-        return PodPrediction(good, bad, "\n".join([f"ok on {', '.join(index.names(good)) or 'none'}", *lines]))
+        return PodPrediction(good, bad, "\n".join([f"ok on {', '.join(index.list_names(good)) or 'none'}", *lines]))
 
 
 def to_pod_to_start(pod: Object) -> PodToStart:

@@ -46,10 +46,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.worklo
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.revisions import (
     ObservedRevision,
-    in_doubt,
-    with_revisions,
+    find_doubted_templates,
+    set_revisions,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import maps
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import list_config_maps
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
 
 Object = dict[str, Any]
@@ -133,7 +133,7 @@ class World:
         table = PodTable()
         numbered = [(one, table.add(one)) for one in self.of("Pod")]
         pods = [ObservedPod.from_object(one, number) for one, number in numbered if pod_is_evaluated(one, windows)]
-        doubts = {(one.namespace, one.name) for one in in_doubt(templates, pods)}
+        doubts = {(one.namespace, one.name) for one in find_doubted_templates(templates, pods)}
         return Snapshot(
             taken_at=self.now,
             hosts_at=self.now,
@@ -149,7 +149,7 @@ class World:
             shapes=table.close(windows, [one.shape for one in templates]),
             budgets=tuple(ObservedBudget.from_object(one) for one in self.of("PodDisruptionBudget")),
             pods_on={node: tuple(numbers) for node, numbers in table.by_node.items()},
-            templates=with_revisions(
+            templates=set_revisions(
                 templates, [one for one in revisions if (one.namespace, one.owner.partition("/")[2]) in doubts]
             ),
             drivers=tuple(ObservedDriver.from_object(one) for one in self.of("CSIDriver")),
@@ -179,7 +179,7 @@ class World:
         if "configmaps" in unread:
             return ()
         names = None if "namespaces" in unread else frozenset(one["metadata"]["name"] for one in self.of("Namespace"))
-        asked = maps(controllers, templates, names)
+        asked = list_config_maps(controllers, templates, names)
         found = [
             ObservedConfigMap.from_object(there[place]) if place in there else ObservedConfigMap(*place, exists=False)
             for place in asked
@@ -190,7 +190,7 @@ class World:
         version = next(self.of("ClusterVersion"), None)
         if version is None:
             return ObservedCluster(kubernetes=self.kubernetes)
-        openshift, updating_to = ObservedCluster.openshift_versions(version)
+        openshift, updating_to = ObservedCluster.read_openshift_versions(version)
         return ObservedCluster(
             kubernetes=self.kubernetes,
             openshift=openshift,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.table import render_table, wrap
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import listed
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import format_list
 
 # The worst verdict a node has with any of its drivers is the node's.
 _ORDER = ("red", "waiting", "unproven", "not checked", "green")
@@ -54,7 +54,7 @@ def describe_unread_hosts(facts: RunFacts) -> str:
     """Why a run that read none of its hosts failed, empty if it read one or has none."""
     if not facts.hosts or not all(host["left_out"] for host in facts.hosts):
         return ""
-    return f"{listed([host['name'] for host in facts.hosts])}: not read, expected at least one Windows host that can be read."
+    return f"{format_list([host['name'] for host in facts.hosts])}: not read, expected at least one Windows host that can be read."
 
 
 def summarize(facts: RunFacts, failure: str = "") -> dict[str, Any]:
@@ -132,7 +132,7 @@ def render_summary(summary: Mapping[str, Any], ended: Sequence[str] = (), *, che
     )
     lines = [table] if own else []
     if elsewhere:
-        names = listed([row["node"] for row in elsewhere])
+        names = format_list([row["node"] for row in elsewhere])
         lines += [
             "",
             f"Nodes without a host in this run, which get a plugin pod only after csi-proxy is checked: {names}",
@@ -180,7 +180,7 @@ def _driver_lines(drivers: Mapping[str, Mapping[str, Any]]) -> list[str]:
             lines.append(f"  {driver}: not read ({nodes['unread']})")
             continue
         worse = [
-            f"{_shown(verdict)}: {listed(nodes[verdict])}"
+            f"{_shown(verdict)}: {format_list(nodes[verdict])}"
             for verdict in _ORDER
             if verdict != "green" and nodes.get(verdict)
         ]

@@ -32,7 +32,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import HELM, Marks
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import list_claims
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.migration import reports_csi, way
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.migration import decide_way, reports_csi
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import ProofNode, can_reach
 
 Object = Mapping[str, Any]
@@ -240,7 +240,7 @@ def _check_csi_path(facts: ConversionFacts, plugin: InTree, nodes: Sequence[Proo
     for node in nodes:
         csi_node, kubelet = observed[node.name], node.facts.kubelet
         listed = reports_csi(plugin, None if csi_node is None else ObservedCsiNode.from_object(csi_node))
-        if way(plugin, kubelet, listed) in ("in_tree", "unknown"):
+        if decide_way(plugin, kubelet, listed) in ("in_tree", "unknown"):
             text = f"its kubelet {kubelet or 'of unknown version'} mounts {plugin.plugin} in-tree, expected CSI migration to {plugin.driver}"
             yield blocker(
                 "CSI-B07", f"Node {node.name}", text, f"Upgrade it to Kubernetes {plugin.gone} or later first."

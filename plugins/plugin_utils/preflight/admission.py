@@ -14,7 +14,7 @@ from functools import partial
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import NODE_SELECTOR
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedTemplate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, version_of
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import create_finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.limits import (
     find_contested_default,
     find_excess,
@@ -52,7 +52,7 @@ class Admission:
         self._check_limit_ranger(pod, split)
         self._check_resource_quota(pod, split)
         self._check_node_selector(pod, split)
-        return [answer for answer in split.answers("") if answer.answer != "yes"]
+        return [answer for answer in split.list_answers("") if answer.answer != "yes"]
 
     def check_plugins(self) -> Mapping[str, tuple[Finding, ...]]:
         """By driver, why the next pod of a node plugin is not created."""
@@ -73,7 +73,7 @@ class Admission:
         if namespace is not None and namespace.phase == "Terminating":
             message = f"namespace {pod.namespace} is being deleted and accepts no new pod"
             remedy = "wait for the deletion, then recreate the namespace and its workloads"
-            split.blocked(split.nodes, "CSI-W20", message, remedy)
+            split.block(split.nodes, "CSI-W20", message, remedy)
 
     def _check_service_account(self, pod: PodToStart, split: Split) -> None:
         name = f"{pod.namespace}/{pod.admit.service_account}"
@@ -81,43 +81,43 @@ class Admission:
             # A controller makes the default one.
             return
         if "serviceaccounts" in self._index.unread:
-            split.unread("CSI-W21", "serviceaccounts", "service accounts could not be read")
+            split.report_unread("CSI-W21", "serviceaccounts", "service accounts could not be read")
             return
         message = f"ServiceAccount {name} does not exist, so its pods are rejected"
         remedy = f"kubectl -n {pod.namespace} create serviceaccount {pod.admit.service_account}"
-        split.blocked(split.nodes, "CSI-W20", message, remedy)
+        split.block(split.nodes, "CSI-W20", message, remedy)
 
     def _check_priority(self, pod: PodToStart, split: Split) -> None:
         admit = pod.admit
         if "priorityclasses" in self._index.unread:
             if admit.priority_class not in ("", *self._index.priority_classes) or admit.priority is not None:
-                split.unread("CSI-W21", "priorityclasses", "priority classes could not be read")
+                split.report_unread("CSI-W21", "priorityclasses", "priority classes could not be read")
             return
         priority = self._index.find_priority_class(admit.priority_class)
         if priority is None:
             message = f"PriorityClass {admit.priority_class} does not exist, so its pods are rejected"
-            split.blocked(split.nodes, "CSI-W20", message, "create the PriorityClass, or correct the workload")
+            split.block(split.nodes, "CSI-W20", message, "create the PriorityClass, or correct the workload")
             return
         if admit.priority not in (None, priority.value):
             message = f"its spec.priority is {admit.priority}, and its PriorityClass has {priority.value}"
-            split.blocked(split.nodes, "CSI-W20", message, "remove spec.priority from the pod template")
+            split.block(split.nodes, "CSI-W20", message, "remove spec.priority from the pod template")
         if admit.preemption not in ("", priority.preemption):
             message = (
                 f"its spec.preemptionPolicy is {admit.preemption}, and its PriorityClass has {priority.preemption}"
             )
-            split.blocked(split.nodes, "CSI-W20", message, "remove spec.preemptionPolicy from the pod template")
+            split.block(split.nodes, "CSI-W20", message, "remove spec.preemptionPolicy from the pod template")
 
     def _check_runtime_class(self, pod: PodToStart, split: Split) -> None:
         name, overhead = pod.placement.runtime_class, pod.admit.overhead
         if name and name not in self._index.runtime_classes:
             if "runtimeclasses" in self._index.unread:
-                split.unread("CSI-W21", "runtimeclasses", "runtime classes could not be read")
+                split.report_unread("CSI-W21", "runtimeclasses", "runtime classes could not be read")
                 return
             message = f"RuntimeClass {name} does not exist, so its pods are rejected"
-            split.blocked(split.nodes, "CSI-W20", message, "create the RuntimeClass, or correct the workload")
+            split.block(split.nodes, "CSI-W20", message, "create the RuntimeClass, or correct the workload")
         elif overhead and overhead != self._index.overheads.get(name, ()):
             message = "its spec.overhead is not that of its RuntimeClass"
-            split.blocked(split.nodes, "CSI-W20", message, "remove spec.overhead from the pod template")
+            split.block(split.nodes, "CSI-W20", message, "remove spec.overhead from the pod template")
 
     def _check_pod_security(self, pod: PodToStart, split: Split) -> None:
         namespace = self._namespaces.get(pod.namespace)
@@ -135,23 +135,23 @@ class Admission:
         if violation:
             message = f"namespace {pod.namespace} enforces Pod Security {level}, which forbids {violation}"
             remedy = f"change the pod template, or: kubectl label namespace {pod.namespace} {_ENFORCE}=privileged --overwrite"
-            split.blocked(split.nodes, "CSI-W20", message, remedy)
+            split.block(split.nodes, "CSI-W20", message, remedy)
         elif version is None or version.minor < (1, _EXEMPTS_WINDOWS):
             message = f"namespace {pod.namespace} enforces Pod Security {level} of {policy}, which is not known"
             remedy = f"kubectl label namespace {pod.namespace} {_ENFORCE}-version=latest --overwrite"
-            split.unknown(split.nodes, "CSI-W21", message, remedy)
+            split.doubt(split.nodes, "CSI-W21", message, remedy)
 
     def _check_limit_ranger(self, pod: PodToStart, split: Split) -> None:
         limit_ranges = self._index.limit_ranges.get(pod.namespace, ())
         if resource := find_contested_default(limit_ranges):
             message = f"LimitRanges of namespace {pod.namespace} have different defaults for {resource}, and any of them may apply"
-            split.unknown(split.nodes, "CSI-W21", message, "leave the defaults to one LimitRange")
+            split.doubt(split.nodes, "CSI-W21", message, "leave the defaults to one LimitRange")
             return
         for limit_range in limit_ranges:
             if excess := find_excess(limit_range, pod.admit.resources, pod.made):
                 message = f"LimitRange {pod.namespace}/{limit_range.name} refuses its pods: {excess}"
                 remedy = "change the requests and limits of the pod template, or the LimitRange"
-                split.blocked(split.nodes, "CSI-W20", message, remedy)
+                split.block(split.nodes, "CSI-W20", message, remedy)
 
     def _check_resource_quota(self, pod: PodToStart, split: Split) -> None:
         """Its pods of today go before, and what they count for is free then."""
@@ -170,12 +170,12 @@ class Admission:
             if is_counted(quota, admit, admit.resources, priority_class):
                 if missing := find_missing(quota, admit.resources):
                     message = f"{quota_name} refuses its pods: it counts {missing}, and a container sets none"
-                    split.blocked(split.nodes, "CSI-W20", message, "set it in the pod template, or add a LimitRange")
+                    split.block(split.nodes, "CSI-W20", message, "set it in the pod template, or add a LimitRange")
                 excess = excess or find_quota_excess(quota, sum_up_pod(admit.resources), missing_pods)
             if quota.used is None:
-                split.unknown(split.nodes, "CSI-W21", f"{quota_name} is not counted yet", "run preflight again")
+                split.doubt(split.nodes, "CSI-W21", f"{quota_name} is not counted yet", "run preflight again")
             elif excess:
-                split.blocked(split.nodes, "CSI-W20", f"{quota_name} refuses its pods: {excess}", "raise the quota")
+                split.block(split.nodes, "CSI-W20", f"{quota_name} refuses its pods: {excess}", "raise the quota")
 
     def _check_node_selector(self, pod: PodToStart, split: Split) -> None:
         """OpenShift adds the namespace's selector to each pod (scheduling.openshift.io/OriginPodNodeEnvironment)."""
@@ -185,11 +185,11 @@ class Admission:
         nodes = split.nodes
         for requirement in namespace.selector.split(","):
             key, _equals, value = requirement.partition("=")
-            nodes &= self._index.with_label(key.strip(), value.strip())
+            nodes &= self._index.find_labelled(key.strip(), value.strip())
         message = f"{NODE_SELECTOR} of namespace {pod.namespace} is {namespace.selector}, which the node does not match"
         remedy = f"kubectl annotate namespace {pod.namespace} {NODE_SELECTOR}= --overwrite"
-        split.blocked(split.nodes & ~nodes, "CSI-W20", message, remedy)
+        split.block(split.nodes & ~nodes, "CSI-W20", message, remedy)
 
 
 def _make_finding(pod: PodToStart, id_: str, message: str, remedy: str) -> Finding:
-    return found(id_, pod.workload, message, (f"{pod.workload}: pod template",), remedy)
+    return create_finding(id_, pod.workload, message, (f"{pod.workload}: pod template",), remedy)

@@ -13,7 +13,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import BUILD
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.fields import ASSUMED_OF_DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.pod_spec import Dependency
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import listed, number
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import format_list, format_number
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.subjects import Subjects
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Workload
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Assumption
@@ -80,7 +80,7 @@ def collect_assumptions(
 
 def _list_service_lists(index: Index) -> Iterable[Dependency]:
     """The lists from which the operator's daemon starts csi-proxy and the kubelet again, as their start mode is manual."""
-    versions = {node.annotations.get(wmco.DESIRED) for node in index.each(index.windows)}
+    versions = {node.annotations.get(wmco.DESIRED) for node in index.list_nodes(index.windows)}
     for version in sorted(filter(None, versions)):
         yield Dependency("ConfigMap", f"windows-services-{version} of the Windows Machine Config Operator")
 
@@ -123,7 +123,7 @@ def _list_node_dependencies(subjects: Subjects, workload: Workload) -> Iterable[
 
 def _sentence(text: str, names: Mapping[str, Mapping[str, None]]) -> str:
     parts = [
-        f"{number(len(kind_names), kind, _MANY.get(kind, ''))} ({listed([*kind_names], _NAMED)})"
+        f"{format_number(len(kind_names), kind, _MANY.get(kind, ''))} ({format_list([*kind_names], _NAMED)})"
         for kind, kind_names in names.items()
     ]
     return text + (f"; {', '.join(parts)}" if parts else "")

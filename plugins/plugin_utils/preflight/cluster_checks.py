@@ -16,7 +16,11 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import model, 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import ObservedController
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found, passed_on, unread
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import (
+    create_finding,
+    pass_on,
+    report_unread_lists,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.nodes import read_running_release
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
 
@@ -58,7 +62,7 @@ def evaluate(
 
     moved: in-tree plugins that some of these volumes belong to.
     """
-    cluster = unread(index.snapshot.unread)
+    cluster = report_unread_lists(index.snapshot.unread)
     if not index.windows:
         return cluster, {}
     names = [name for name in sorted(demand) if name in BY_NAME]
@@ -71,7 +75,7 @@ def evaluate(
 def _check_driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterator[Finding]:
     observed = view(index.snapshot, driver)
     desired = model.DriverRequest()
-    controller = index.controller(driver)
+    controller = index.find_controller(driver)
     providers = index.providers.get(driver.name, ())
     namespace = (
         providers[0].namespace if providers else controller.observed.namespace if controller else driver.namespace
@@ -83,25 +87,25 @@ def _check_driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterat
         yield finding if attaches else _downgrade(finding)
     if controller is not None and "deployments" not in index.unread:
         # A claim that waits for its volume has these as blockers, by the step that would make it.
-        yield from map(_downgrade, lacking_sidecar("provisioner", driver, controller, moved))
+        yield from map(_downgrade, find_lacking_sidecars("provisioner", driver, controller, moved))
         if attaches:
-            yield from lacking_sidecar("attacher", driver, controller, moved)
+            yield from find_lacking_sidecars("attacher", driver, controller, moved)
     of_objects = prerequisites.check_objects(
         driver, desired, observed, version or parse(driver.default_version), namespace
     )
-    yield from passed_on(one for one in of_objects if one.id != "CSI-D20" or "csidrivers" not in index.unread)
+    yield from pass_on(one for one in of_objects if one.id != "CSI-D20" or "csidrivers" not in index.unread)
     for provider in providers:
-        yield from passed_on(prerequisites.check_namespace(observed, provider.namespace))
+        yield from pass_on(prerequisites.check_namespace(observed, provider.namespace))
 
 
 def check_controller(index: Index, driver: Driver) -> tuple[Finding, ...]:
     """What is wrong with a driver's controller; nothing where it was not read or may be hidden."""
-    observed, controller = view(index.snapshot, driver), index.controller(driver)
+    observed, controller = view(index.snapshot, driver), index.find_controller(driver)
     if "deployments" in index.unread or (controller is None and ownership.may_hide_controller(driver, observed)):
         return ()
     observed_controller = controller.observed if controller is not None else None
     lacks = prerequisites.check_controller(driver, model.DriverRequest(), observed, observed_controller)
-    return tuple(passed_on(lacks))
+    return tuple(pass_on(lacks))
 
 
 def _downgrade(finding: Finding) -> Finding:
@@ -109,7 +113,7 @@ def _downgrade(finding: Finding) -> Finding:
     return replace(finding, severity="warning") if finding.severity == "blocker" else finding
 
 
-def lacking_sidecar(
+def find_lacking_sidecars(
     part: Literal["provisioner", "attacher"], driver: Driver, controller: ObservedController, moved: frozenset[str]
 ) -> Iterator[Finding]:
     """That a driver's controller lacks a sidecar, or has it in a release that does not know the plugins in moved.
@@ -124,7 +128,7 @@ def lacking_sidecar(
         if part == "attacher" and not driver.csi_driver.get("attachRequired", True):
             # The driver's own manifest has none.
             remedy = f"recreate CSIDriver {driver.name} with attachRequired: false, as in the driver's own manifest"
-        yield found("CSI-C14", deployment, f"it runs no external-{part}", evidence, remedy)
+        yield create_finding("CSI-C14", deployment, f"it runs no external-{part}", evidence, remedy)
         return
     plugin = in_tree.find_by_name(driver.in_tree) if driver.in_tree in moved else None
     version = parse_image_tag(image)
@@ -133,4 +137,4 @@ def lacking_sidecar(
     least = plugin.provisioner if part == "provisioner" else plugin.attacher
     if version.release < parse(least).release:
         message = f"its external-{part} {version} does not support {plugin.plugin}, expected {least} or later"
-        yield found("CSI-C17", deployment, message, (f"image: {image}",), "upgrade the driver's installation")
+        yield create_finding("CSI-C17", deployment, message, (f"image: {image}",), "upgrade the driver's installation")

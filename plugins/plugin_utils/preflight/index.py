@@ -100,7 +100,7 @@ def split_bits(nodes: int) -> Iterator[int]:
         nodes &= nodes - 1
 
 
-def union(sets: Iterable[int]) -> int:
+def unite(sets: Iterable[int]) -> int:
     """The nodes of any of these sets."""
     return reduce(or_, sets, 0)
 
@@ -159,33 +159,33 @@ class Index:
         """Every node."""
         return self.windows | self.linux
 
-    def names(self, nodes: int) -> tuple[str, ...]:
+    def list_names(self, nodes: int) -> tuple[str, ...]:
         """The names of a set of nodes, sorted. The same set gives the same tuple."""
         known = self._named.get(nodes)
         if known is None:
-            known = self._named[nodes] = tuple(node.name for node in self.each(nodes))
+            known = self._named[nodes] = tuple(node.name for node in self.list_nodes(nodes))
         return known
 
-    def each(self, nodes: int) -> Iterable[ObservedNode]:
+    def list_nodes(self, nodes: int) -> Iterable[ObservedNode]:
         """The nodes of a set, by name."""
         while nodes:
             lowest = nodes & -nodes
             yield self.node_list[lowest.bit_length() - 1]
             nodes ^= lowest
 
-    def with_label(self, key: str, value: str) -> int:
+    def find_labelled(self, key: str, value: str) -> int:
         """The nodes with a label of that value."""
         return self._labels[key][value] if key in self._labels and value in self._labels[key] else 0
 
-    def by_value(self, key: str) -> Iterable[tuple[str, int]]:
+    def group_by_label(self, key: str) -> Iterable[tuple[str, int]]:
         """The values of a label, each with its nodes."""
         return self._labels[key].items() if key in self._labels else ()
 
     def with_key(self, key: str) -> int:
         """The nodes with a label, whatever its value."""
-        return union(nodes for _value, nodes in self.by_value(key))
+        return unite(nodes for _value, nodes in self.group_by_label(key))
 
-    def fitting(self, placement: Placement) -> int:
+    def find_fitting(self, placement: Placement) -> int:
         """Where a pod may be put, by selector, affinity, taints and runtime class; its system is ignored."""
         known = self._placed.get(placement)
         if known is not None:
@@ -193,24 +193,24 @@ class Index:
         added = self.runtime_classes.get(placement.runtime_class, ANYWHERE)
         nodes = self.all
         for key, value in chain(placement.selector, added.selector):
-            nodes &= self.with_label(key, value)
+            nodes &= self.find_labelled(key, value)
         if placement.terms is not None:
-            nodes &= self.matching(placement.terms)
-        nodes &= self._accepting(placement.tolerations + added.tolerations)
+            nodes &= self.find_matching(placement.terms)
+        nodes &= self._find_accepting(placement.tolerations + added.tolerations)
         self._placed[placement] = nodes
         return nodes
 
-    def _accepting(self, tolerations: tuple[Toleration, ...]) -> int:
+    def _find_accepting(self, tolerations: tuple[Toleration, ...]) -> int:
         known = self._tolerated.get(tolerations)
         if known is None:
             known = 0
             for taints, nodes in self._taints.items():
-                if all(taint.effect == "PreferNoSchedule" or accepted(taint, tolerations) for taint in taints):
+                if all(taint.effect == "PreferNoSchedule" or is_accepted(taint, tolerations) for taint in taints):
                     known |= nodes
             self._tolerated[tolerations] = known
         return known
 
-    def matching(self, terms: tuple[Term, ...], topology_key: str = "", *, exact: bool = False) -> int:
+    def find_matching(self, terms: tuple[Term, ...], topology_key: str = "", *, exact: bool = False) -> int:
         """The nodes that a node affinity lets pass. topology_key: the driver's own for zones, of a volume's affinity.
 
         exact: labels are compared as the scheduler does; otherwise an older label of a zone stands for the newer one.
@@ -222,15 +222,15 @@ class Index:
         for term in terms:
             passing = self.all if term else 0
             for requirement in term:
-                passing &= self._satisfying(requirement, topology_key, exact)
+                passing &= self._find_satisfying(requirement, topology_key, exact)
             nodes |= passing
         if not topology_key:
             self._termed[terms, exact] = nodes
         return nodes
 
-    def _satisfying(self, requirement: Requirement, topology_key: str, exact: bool) -> int:
+    def _find_satisfying(self, requirement: Requirement, topology_key: str, exact: bool) -> int:
         if requirement.field:
-            named = union(self.bit.get(value, 0) for value in requirement.values)
+            named = unite(self.bit.get(value, 0) for value in requirement.values)
             return named if requirement.operator == "In" else self.all & ~named
         keys: tuple[str, ...] = (requirement.key,)
         if not exact and requirement.key in ZONES:
@@ -239,14 +239,14 @@ class Index:
             keys = REGIONS
         labels = [self._labels[key] for key in keys if key in self._labels]
         if requirement.operator in ("In", "NotIn"):
-            nodes = union(by_value.get(value, 0) for by_value in labels for value in requirement.values)
+            nodes = unite(by_value.get(value, 0) for by_value in labels for value in requirement.values)
             return nodes if requirement.operator == "In" else self.all & ~nodes
         if requirement.operator in ("Exists", "DoesNotExist"):
-            nodes = union(matching for by_value in labels for matching in by_value.values())
+            nodes = unite(matching for by_value in labels for matching in by_value.values())
             return nodes if requirement.operator == "Exists" else self.all & ~nodes
         expression = {"key": requirement.key, "operator": requirement.operator, "values": list(requirement.values)}
         all_values = chain.from_iterable(by_value.items() for by_value in labels)
-        return union(
+        return unite(
             value_nodes for value, value_nodes in all_values if matches_expression(expression, {requirement.key: value})
         )
 
@@ -308,7 +308,7 @@ class Index:
         """PersistentVolumes that are attached to Windows nodes."""
         return frozenset(
             attachment.volume
-            for node in self.each(self.windows)
+            for node in self.list_nodes(self.windows)
             for attachment in self.attachments.get(node.name, ())
             if attachment.attached and attachment.volume
         )
@@ -331,11 +331,11 @@ class Index:
             if template.plugin.observed.is_node_plugin_of(name)
         )
         return {
-            name: tuple(sorted(_serving(templates), key=lambda template: template.key))
+            name: tuple(sorted(_select_serving(templates), key=lambda template: template.key))
             for name, templates in candidates.items()
         }
 
-    def controller(self, driver: Driver) -> ObservedController | None:
+    def find_controller(self, driver: Driver) -> ObservedController | None:
         """A driver's controller, the first by name of several."""
         controllers = [candidate for candidate in self.snapshot.controllers if candidate.driver == driver.key]
         return min(
@@ -347,9 +347,9 @@ class Index:
     def entry(self, driver: str, node: ObservedNode) -> DriverEntry | None:
         """A node's registration of a driver."""
         csi_node = self.csi_nodes.get(node.name)
-        return None if csi_node is None else csi_node.entry(driver)
+        return None if csi_node is None else csi_node.find_entry(driver)
 
-    def providers_on(self, driver: str, node: ObservedNode) -> tuple[ObservedTemplate, ...]:
+    def find_providers(self, driver: str, node: ObservedNode) -> tuple[ObservedTemplate, ...]:
         """Those of them that put a pod on a node."""
         return tuple(
             template
@@ -376,7 +376,7 @@ class Index:
         return max(versions, default=None)
 
 
-def _serving(providers: list[ObservedTemplate]) -> list[ObservedTemplate]:
+def _select_serving(providers: list[ObservedTemplate]) -> list[ObservedTemplate]:
     """Without those that only claim to bring a driver which another one brings: they have no Ready pod."""
     ready = [
         template
@@ -388,7 +388,7 @@ def _serving(providers: list[ObservedTemplate]) -> list[ObservedTemplate]:
     return [template for template in ready if template.plugin and template.plugin.observed.registers] or ready
 
 
-def accepted(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
+def is_accepted(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
     """Whether a pod with these tolerations accepts a taint."""
     return any(
         tolerates(

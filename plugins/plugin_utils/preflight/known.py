@@ -121,11 +121,11 @@ _BY_ID = {
 DOUBTS = frozenset({"CSI-G13", "CSI-G14", "CSI-G15", "CSI-G40", "CSI-G41", "CSI-N09", "CSI-N17"})
 
 
-def found(
+def create_finding(
     id_: str, object_: str, message: str, evidence: tuple[str, ...], remedy: str, severity: Severity | None = None
 ) -> Finding:
     """A finding of readiness, or one of another part, which says its severity."""
-    entry = KNOWN[id_] if severity is None or id_ in KNOWN else _of_another_part(id_, severity)
+    entry = KNOWN[id_] if severity is None or id_ in KNOWN else _describe_other_part(id_, severity)
     return Finding(
         id=id_,
         severity=severity or entry.severity,
@@ -145,14 +145,14 @@ def change_template(workload: str, change: str) -> str:
     return f"recreate it with {change}" if recreated else f"add {change} to its pod template"
 
 
-def _of_another_part(id_: str, severity: Severity) -> Known:
+def _describe_other_part(id_: str, severity: Severity) -> Known:
     return Known(severity, _BY_ID.get(id_) or _ELSEWHERE[id_[:5]], id_ in DOUBTS)
 
 
-def unread(lists: Iterable[Unread]) -> tuple[Finding, ...]:
+def report_unread_lists(lists: Iterable[Unread]) -> tuple[Finding, ...]:
     """That lists could not be read."""
     return tuple(
-        found(
+        create_finding(
             "CSI-C01",
             unread_list.resource,
             f"{unread_list.resource} could not be read: {unread_list.why}",
@@ -163,10 +163,10 @@ def unread(lists: Iterable[Unread]) -> tuple[Finding, ...]:
     )
 
 
-def passed_on(findings: Iterable[deploy.Finding]) -> Iterator[Finding]:
+def pass_on(findings: Iterable[deploy.Finding]) -> Iterator[Finding]:
     """What deploying a driver finds, as it is."""
     for finding in findings:
-        yield found(
+        yield create_finding(
             finding.id,
             finding.object,
             finding.message,

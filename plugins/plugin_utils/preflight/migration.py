@@ -29,7 +29,7 @@ def reports_csi(plugin: InTree, csi_node: ObservedCsiNode | None) -> bool | None
     return None if csi_node is None or csi_node.migrated is None else plugin.plugin in csi_node.migrated
 
 
-def way(plugin: InTree, kubelet: str, listed: bool | None, *, read: bool = True) -> Way:
+def decide_way(plugin: InTree, kubelet: str, listed: bool | None, *, read: bool = True) -> Way:
     """How a kubelet of that version mounts volumes of an in-tree plugin. listed: result of `reports_csi`. read: False when the
     CSINodes could not be read.
     """
@@ -57,16 +57,16 @@ class Paths:
     broken: int = 0
 
 
-def paths(index: Index, plugin: InTree) -> Paths:
+def find_paths(index: Index, plugin: InTree) -> Paths:
     """Every Windows node's way with an in-tree plugin."""
     read = "csinodes" not in index.unread
     by_kubelet: dict[tuple[str, bool | None], int] = defaultdict(int)
-    for node in index.each(index.windows):
+    for node in index.list_nodes(index.windows):
         by_kubelet[node.kubelet, reports_csi(plugin, index.csi_nodes.get(node.name))] |= index.bit[node.name]
     sets: dict[Way, int] = defaultdict(int)
     broken = 0
     for (kubelet, listed), nodes in by_kubelet.items():
-        kubelet_way = way(plugin, kubelet, listed, read=read)
+        kubelet_way = decide_way(plugin, kubelet, listed, read=read)
         sets[kubelet_way] |= nodes
         version = version_of(kubelet)
         # A target without a patch release means the newest one.
@@ -76,7 +76,7 @@ def paths(index: Index, plugin: InTree) -> Paths:
     return Paths(sets["csi"], sets["in_tree"], sets["dead"], sets["unknown"], broken)
 
 
-def control_plane(index: Index, plugin: InTree) -> Way:
+def decide_control_plane(index: Index, plugin: InTree) -> Way:
     """Which way kube-controller-manager attaches, provisions, deletes and resizes volumes of an in-tree plugin."""
     version = index.kubernetes
     if version is None:
@@ -100,7 +100,7 @@ def control_plane(index: Index, plugin: InTree) -> Way:
     return "csi" if plugin.is_migrated_by_default(version) else "unknown"
 
 
-def untranslatable(source: Source, volume: ObservedVolume | None) -> tuple[str, str] | None:
+def explain_untranslatable(source: Source, volume: ObservedVolume | None) -> tuple[str, str] | None:
     """Why migration cannot translate a volume, and what helps; None where it can. volume: None for a pod's own."""
     if source.field == "azureDisk" and source.kind and source.kind.lower() != "managed":
         return (

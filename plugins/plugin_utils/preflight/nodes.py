@@ -30,7 +30,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.worklo
     ObservedTemplate,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import AFTER_REBOOT, DOUBTS, found
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import AFTER_REBOOT, DOUBTS, create_finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
     SEVERITIES,
     Answer,
@@ -88,12 +88,12 @@ def evaluate(
     by_driver: dict[str, dict[str, tuple[Finding, ...]]] = {}
     for driver, nodes in sorted(demand.items()):
         state = states[driver] = DriverState()
-        for node in index.each(nodes):
-            evaluated = tuple(_DriverOnNode(index, driver, node).findings(host_facts_max_age))
+        for node in index.list_nodes(nodes):
+            evaluated = tuple(_DriverOnNode(index, driver, node).find_faults(host_facts_max_age))
             by_driver.setdefault(node.name, {})[driver] = evaluated
             state.reasons[node.name] = evaluated
             bit, answer = index.bit[node.name], _decide_answer(evaluated, index)
-            providers = index.providers_on(driver, node)
+            providers = index.find_providers(driver, node)
             if any(_find_pipes(driver, provider) for provider in providers):
                 state.piped |= bit
             form = _read_form(driver, providers)
@@ -104,7 +104,7 @@ def evaluate(
                 state.bad |= bit
             findings += evaluated
     verdicts, against = [], {}
-    for node in index.each(index.windows):
+    for node in index.list_nodes(index.windows):
         needed = by_driver.get(node.name, {})
         piped = any(state.piped & index.bit[node.name] for state in states.values())
         node_findings = (
@@ -116,7 +116,7 @@ def evaluate(
             against[node.name] = against_node
         verdicts.append(_create_verdict(index, node, needed, node_findings))
     # A node of Linux that claims to be one of Windows draws pods that cannot run there.
-    for node in index.each(index.linux & index.with_label("kubernetes.io/os", "windows")):
+    for node in index.list_nodes(index.linux & index.find_labelled("kubernetes.io/os", "windows")):
         findings += _check_system(node)
     once: dict[tuple[str, str, str], Finding] = {}
     for finding in findings:
@@ -170,7 +170,7 @@ def _report_unknown_driver(driver: str, brought: tuple[ObservedTemplate, ...]) -
         "the driver is registered and its plugin is Ready; its release, controller, file systems, access modes and "
         "host requirements are not checked, because the driver is unknown to this collection"
     )
-    return found(
+    return create_finding(
         "CSI-N46", f"Driver {driver}", message, (f"deployed by {how}",), "check these by the driver's documentation"
     )
 
@@ -185,7 +185,7 @@ class _DriverOnNode:
         self._host = index.hosts.get(node.name)
         self._about = f"Node {node.name}, driver {driver}"
 
-    def findings(self, host_facts_max_age: float) -> Iterator[Finding]:
+    def find_faults(self, host_facts_max_age: float) -> Iterator[Finding]:
         """What is wrong with it there."""
         index = self._index
         providers = index.providers.get(self._driver, ())
@@ -194,7 +194,9 @@ class _DriverOnNode:
         else:
             # The one that has its pod there is what the node has; the others are too many.
             providers_here = tuple(
-                sorted(index.providers_on(self._driver, self._node), key=lambda provider: not self._list_pods(provider))
+                sorted(
+                    index.find_providers(self._driver, self._node), key=lambda provider: not self._list_pods(provider)
+                )
             )
             evaluated = [
                 *self._check_gate(
@@ -226,15 +228,17 @@ class _DriverOnNode:
                 self._known, detect_platform_of_nodes(snapshot.cluster.kubernetes, snapshot.nodes)
             )
             remedy = enable or f"run enable_csi.yml with driver {self._known.key}"
-            yield found("CSI-G02", f"Driver {driver}", message, evidence, remedy, "blocker")
+            yield create_finding("CSI-G02", f"Driver {driver}", message, evidence, remedy, "blocker")
         elif self._entry is not None:
             message = f"CSINode {name} lists the driver, and no DaemonSet on Windows nodes names it"
             remedy = "find what runs the driver on the node; if nothing does, restart the kubelet to drop the stale registration"
-            yield replace(found("CSI-N46", self._about, message, evidence, remedy), severity="warning", doubt=True)
+            yield replace(
+                create_finding("CSI-N46", self._about, message, evidence, remedy), severity="warning", doubt=True
+            )
         else:
             message = f"nothing deploys {driver} on Windows nodes"
             remedy = "install its Windows node plugin, or keep its workloads on Linux; the driver is unknown to this collection"
-            yield found("CSI-N44", f"Driver {driver}", message, evidence, remedy)
+            yield create_finding("CSI-N44", f"Driver {driver}", message, evidence, remedy)
 
     def _check_gate(
         self, main: ObservedTemplate, other_templates: tuple[ObservedTemplate, ...], host_facts_max_age: float
@@ -286,12 +290,12 @@ class _DriverOnNode:
                     f", last at {last:%Y-%m-%d %H:%M:%SZ}" if last else ""
                 )
                 remedy = f"kubectl -n {main.namespace} logs {pod.name} --all-containers --previous"
-                yield found("CSI-G13", self._about, message, evidence, remedy, "warning")
+                yield create_finding("CSI-G13", self._about, message, evidence, remedy, "warning")
 
     def _convert_condition(self, lack: UnmetCondition, evidence: tuple[str, ...]) -> Finding:
         about = {"CSI-G04": f"Driver {self._driver}", "CSI-G05": f"Node {self._node.name}"}.get(lack.id, self._about)
         severity: Severity = "warning" if lack.id in DOUBTS or lack.id in _WORKS else "blocker"
-        return found(lack.id, about, lack.message, evidence, lack.remedy, severity)
+        return create_finding(lack.id, about, lack.message, evidence, lack.remedy, severity)
 
     def _list_evidence(self, main: ObservedTemplate, pods: list[PodFacts]) -> Iterator[str]:
         name, host = self._node.name, self._host
@@ -318,7 +322,7 @@ class _DriverOnNode:
             near = known.find_nearest(version, rule.mode)
             remedy = "deploy it as a HostProcess container" + (f", or release {near[0]} in this mode" if near else "")
             message = f"its plugin runs release {version} as a container that is isolated from the host: {rule.why}"
-            yield found("CSI-N45", about, message, evidence, remedy)
+            yield create_finding("CSI-N45", about, message, evidence, remedy)
 
 
 def _find_pipes(driver: str, provider: ObservedTemplate) -> tuple[str, ...]:
@@ -365,7 +369,7 @@ def _check_node(index: Index, node: ObservedNode, needed: bool, migrated: Mappin
         if attached:
             message = f"{len(attached)} volumes are attached in-tree, and the kubelet uses CSI for {plugin}"
             remedy = "move their pods away, detach them at the platform, then use them again"
-            yield found(
+            yield create_finding(
                 "CSI-N36", about, message, tuple(f"status.volumesAttached: {name}" for name in attached[:3]), remedy
             )
 
@@ -386,7 +390,7 @@ def _pass_host_findings(index: Index, node: ObservedNode, needed: bool, piped: b
             severity = "warning"
         evidence = (f"csi_proxy_info on host {node.name}: {finding['object']}",)
         about = f"Node {node.name}, {finding['object']}"
-        yield found(finding["id"], about, finding["message"], evidence, finding["remedy"], severity)
+        yield create_finding(finding["id"], about, finding["message"], evidence, finding["remedy"], severity)
 
 
 def _check_system(node: ObservedNode) -> Iterator[Finding]:
@@ -395,4 +399,4 @@ def _check_system(node: ObservedNode) -> Iterator[Finding]:
         evidence = (f"nodeInfo.operatingSystem: {node.os}", f"label kubernetes.io/os: {label}")
         remedy = f"kubectl label node {node.name} kubernetes.io/os={node.os} --overwrite"
         message = f"its label is {label}, expected {node.os} as its kubelet reports"
-        yield found("CSI-N30", f"Node {node.name}", message, evidence, remedy)
+        yield create_finding("CSI-N30", f"Node {node.name}", message, evidence, remedy)

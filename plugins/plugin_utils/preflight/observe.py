@@ -48,16 +48,16 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storag
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import (
     ObservedPod,
     ObservedTemplate,
-    owner_of,
     pod_is_evaluated,
+    read_owner,
     reads_details,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.revisions import (
     ObservedRevision,
-    in_doubt,
-    with_revisions,
+    find_doubted_templates,
+    set_revisions,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import Scope, maps
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import Scope, list_config_maps
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import scope as scope_of
 
 T = TypeVar("T")
@@ -103,7 +103,7 @@ def take(
     for attempt in range(1, _TRIES + 1):
         try:
             with pause_collector():
-                return _Pass(client, reading or Reading()).snapshot(name, tuple(hosts), hosts_at)
+                return _Pass(client, reading or Reading()).make_snapshot(name, tuple(hosts), hosts_at)
         except GoneError as error:
             if attempt == _TRIES:
                 raise GoneError(
@@ -122,7 +122,7 @@ class _Pass:
         self._at = ""
         self._unread: list[Unread] = []
 
-    def snapshot(self, name: str, hosts: tuple[ObservedHost, ...], hosts_at: datetime | None) -> Snapshot:
+    def make_snapshot(self, name: str, hosts: tuple[ObservedHost, ...], hosts_at: datetime | None) -> Snapshot:
         kubernetes = self._client.read_version()
         nodes = self._list(kinds.NODE, wire.NodeList, _each(ObservedNode.from_object))
         taken_at = self._client.now()
@@ -131,20 +131,22 @@ class _Pass:
         templates: list[ObservedTemplate] = []
         for kind in kinds.TEMPLATES:
             decode = _decode(wire.BriefTemplateList, wire.TemplateList, _lacks_owner) if kind in _OWNED else None
-            templates += self._list(kind, wire.TemplateList, _templates(kind.kind, controllers), decode=decode)
+            templates += self._list(kind, wire.TemplateList, _read_templates(kind.kind, controllers), decode=decode)
         table = PodTable()
         decode = _decode(
             wire.BriefPodList, wire.PodList, lambda pod: reads_details(pod) and pod_is_evaluated(pod, windows)
         )
-        pods = self._list(kinds.POD, wire.PodList, _pods(windows, table), decode=decode)
+        pods = self._list(kinds.POD, wire.PodList, _read_pods(windows, table), decode=decode)
         shapes = table.close(windows, [template.shape for template in templates])
         # What was not read may be of interest to Windows, so then nothing is left out.
         scope = Scope(tuple(templates), pods) if self._unread else scope_of(nodes, templates, pods)
         del pods, templates
         revisions = [
-            revision for template in in_doubt(scope.templates, scope.pods) for revision in self._revisions(template)
+            revision
+            for template in find_doubted_templates(scope.templates, scope.pods)
+            for revision in self._read_revisions(template)
         ]
-        claims, attachments = self._claims(scope, windows)
+        claims, attachments = self._read_claims(scope, windows)
         kept_templates, kept_pods = scope.templates, scope.pods
         # Its sets of names are large.
         del scope
@@ -158,14 +160,14 @@ class _Pass:
             hosts=hosts,
             hosts_at=hosts_at,
             nodes=nodes,
-            templates=with_revisions(kept_templates, revisions),
+            templates=set_revisions(kept_templates, revisions),
             controllers=tuple(controllers),
             pods=kept_pods,
             shapes=shapes,
             budgets=self._list(kinds.DISRUPTION_BUDGET, wire.BudgetList, _each(ObservedBudget.from_object)),
             pods_on={node: tuple(table.by_node.pop(node)) for node in [*table.by_node]},
             namespaces=namespaces,
-            csi_nodes=self._list(kinds.CSI_NODE, wire.CsiNodeList, _csi_nodes(windows if nodes else None)),
+            csi_nodes=self._list(kinds.CSI_NODE, wire.CsiNodeList, _read_csi_nodes(windows if nodes else None)),
             volumes=self._list(kinds.PERSISTENT_VOLUME, wire.VolumeList, _each(ObservedVolume.from_object)),
             claims=claims,
             attachments=attachments,
@@ -175,10 +177,10 @@ class _Pass:
                 kinds.RUNTIME_CLASS, wire.RuntimeClassList, _each(ObservedRuntimeClass.from_object)
             ),
             priority_classes=self._list(kinds.PRIORITY_CLASS, wire.PriorityClassList, _each(PriorityClass.from_object)),
-            service_accounts=self._list(kinds.SERVICE_ACCOUNT, wire.ServiceAccountList, _names(kept_templates)),
+            service_accounts=self._list(kinds.SERVICE_ACCOUNT, wire.ServiceAccountList, _list_names(kept_templates)),
             quotas=self._list(kinds.RESOURCE_QUOTA, wire.QuotaList, _each(ResourceQuota.from_object)),
             limit_ranges=self._list(kinds.LIMIT_RANGE, wire.LimitRangeList, _each(LimitRange.from_object)),
-            config_maps=self._config_maps(maps(controllers, kept_templates, names)),
+            config_maps=self._read_config_maps(list_config_maps(controllers, kept_templates, names)),
             # Last, because all of the above adds to it.
             unread=tuple(dict.fromkeys(self._unread)),
         )
@@ -204,18 +206,18 @@ class _Pass:
                 self._reading.page(kind.plural, len(items))
                 self._at = self._at or str((page.get("metadata") or {}).get("resourceVersion") or "")
         except ClusterError as error:
-            if not self._forgiven(error, "list", kind):
+            if not self._is_forgiven(error, "list", kind):
                 raise
         return tuple(found)
 
-    def _revisions(self, plugin: ObservedTemplate) -> tuple[ObservedRevision, ...]:
+    def _read_revisions(self, plugin: ObservedTemplate) -> tuple[ObservedRevision, ...]:
         """The templates that a node plugin has and had."""
         selector = plugin.plugin.selector if plugin.plugin is not None else ()
         labels = ",".join(f"{key}={value}" for key, value in selector)
         facts = _each(ObservedRevision.from_object)
         return self._list(kinds.CONTROLLER_REVISION, wire.RevisionList, facts, plugin.namespace, labels)
 
-    def _claims(
+    def _read_claims(
         self, scope: Scope, windows: frozenset[str]
     ) -> tuple[tuple[ObservedClaim, ...], tuple[ObservedAttachment, ...]]:
         """The claims that are kept, and the attachments, without those of volumes of other claims to Linux nodes."""
@@ -230,10 +232,10 @@ class _Pass:
                     elsewhere.add(volume)
 
         claims = self._list(kinds.PERSISTENT_VOLUME_CLAIM, wire.ClaimList, facts)
-        of_volumes = _attachments(windows, elsewhere)
+        of_volumes = _read_attachments(windows, elsewhere)
         return claims, self._list(kinds.VOLUME_ATTACHMENT, wire.AttachmentList, of_volumes)
 
-    def _forgiven(self, error: ClusterError, verb: str, kind: Kind, where: str = "") -> bool:
+    def _is_forgiven(self, error: ClusterError, verb: str, kind: Kind, where: str = "") -> bool:
         """Whether the pass continues without this: it does not exist here, or may not be read, which is recorded."""
         if error.status == 403:
             why = f"this account may not {verb} {kind.plural}{where}"
@@ -249,7 +251,7 @@ class _Pass:
         try:
             return self._client.get(kind, name, namespace)
         except ClusterError as error:
-            if not self._forgiven(error, "get", kind, f" {namespace}/{name}" if namespace else f" {name}"):
+            if not self._is_forgiven(error, "get", kind, f" {namespace}/{name}" if namespace else f" {name}"):
                 raise
             return self._unread[-1] if error.status == 403 else None
 
@@ -258,7 +260,7 @@ class _Pass:
         try:
             return self._client.list(kind, namespace).items
         except ClusterError as error:
-            if not self._forgiven(error, "list", kind, f" in {namespace}"):
+            if not self._is_forgiven(error, "list", kind, f" in {namespace}"):
                 raise
             return ()
 
@@ -277,7 +279,7 @@ class _Pass:
             for item in self._some(kinds.CLUSTER_SERVICE_VERSION, OPERATOR_NAMESPACE)
             if str(item["metadata"]["name"]).startswith(OPERATOR)
         ]
-        openshift, updating_to = ObservedCluster.openshift_versions(version)
+        openshift, updating_to = ObservedCluster.read_openshift_versions(version)
         return ObservedCluster(
             kubernetes=kubernetes,
             openshift=openshift,
@@ -285,7 +287,7 @@ class _Pass:
             wmco=releases[-1] if releases else "",
         )
 
-    def _config_maps(self, keys: Iterable[tuple[str, str]]) -> tuple[ObservedConfigMap, ...]:
+    def _read_config_maps(self, keys: Iterable[tuple[str, str]]) -> tuple[ObservedConfigMap, ...]:
         """Each by its name. What may not be read is left out, so that it is not taken for one that is not there."""
         maps = {key: self._get(kinds.CONFIG_MAP, key[1], key[0]) for key in keys}
         return tuple(
@@ -299,7 +301,7 @@ def _each(fact: Callable[[Mapping[str, Any]], T]) -> Callable[[Items], Iterable[
     return lambda items: map(fact, items)
 
 
-def _names(templates: Iterable[ObservedTemplate]) -> Callable[[Items], Iterable[str]]:
+def _list_names(templates: Iterable[ObservedTemplate]) -> Callable[[Items], Iterable[str]]:
     """The ServiceAccounts that templates name, "namespace/name"."""
     named = {f"{template.namespace}/{template.admit.service_account}" for template in templates}
 
@@ -311,7 +313,7 @@ def _names(templates: Iterable[ObservedTemplate]) -> Callable[[Items], Iterable[
 
 
 def _lacks_owner(item: Mapping[str, Any]) -> bool:
-    return not owner_of(item["metadata"])
+    return not read_owner(item["metadata"])
 
 
 def _decode(brief: Any, whole: Any, needs_whole: Callable[[Mapping[str, Any]], bool]) -> Callable[[bytes], Any]:
@@ -327,7 +329,7 @@ def _decode(brief: Any, whole: Any, needs_whole: Callable[[Mapping[str, Any]], b
     return decode
 
 
-def _pods(windows: frozenset[str], table: PodTable) -> Callable[[Items], Iterable[ObservedPod]]:
+def _read_pods(windows: frozenset[str], table: PodTable) -> Callable[[Items], Iterable[ObservedPod]]:
     def facts(items: Items) -> Iterable[ObservedPod]:
         for pod in items:
             shape = table.add(pod)
@@ -337,13 +339,13 @@ def _pods(windows: frozenset[str], table: PodTable) -> Callable[[Items], Iterabl
     return facts
 
 
-def _csi_nodes(windows: frozenset[str] | None) -> Callable[[Items], Iterable[ObservedCsiNode]]:
+def _read_csi_nodes(windows: frozenset[str] | None) -> Callable[[Items], Iterable[ObservedCsiNode]]:
     return lambda items: [
         ObservedCsiNode.from_object(item) for item in items if windows is None or item["metadata"]["name"] in windows
     ]
 
 
-def _attachments(windows: frozenset[str], elsewhere: set[str]) -> Callable[[Items], Iterable[ObservedAttachment]]:
+def _read_attachments(windows: frozenset[str], elsewhere: set[str]) -> Callable[[Items], Iterable[ObservedAttachment]]:
     def facts(items: Items) -> Iterable[ObservedAttachment]:
         for item in items:
             spec = item.get("spec") or {}
@@ -356,7 +358,7 @@ def _attachments(windows: frozenset[str], elsewhere: set[str]) -> Callable[[Item
     return facts
 
 
-def _templates(kind: str, controllers: list[ObservedController]) -> Callable[[Items], Iterable[ObservedTemplate]]:
+def _read_templates(kind: str, controllers: list[ObservedController]) -> Callable[[Items], Iterable[ObservedTemplate]]:
     """Templates with volumes; what is a driver's controller goes to `controllers`."""
 
     def facts(items: Items) -> Iterable[ObservedTemplate]:

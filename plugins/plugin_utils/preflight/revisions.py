@@ -18,7 +18,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import (
     ObservedPod,
     ObservedTemplate,
-    owner_of,
+    read_owner,
 )
 
 
@@ -36,11 +36,13 @@ class ObservedRevision:
         """Read an apps/v1 ControllerRevision: metadata (namespace, labels, ownerReferences (kind, name, controller)), revision."""
         metadata = item["metadata"]
         return cls(
-            str(metadata["namespace"]), owner_of(metadata), int(item.get("revision") or 0), read_revision_hash(item)
+            str(metadata["namespace"]), read_owner(metadata), int(item.get("revision") or 0), read_revision_hash(item)
         )
 
 
-def in_doubt(templates: Iterable[ObservedTemplate], pods: Iterable[ObservedPod]) -> tuple[ObservedTemplate, ...]:
+def find_doubted_templates(
+    templates: Iterable[ObservedTemplate], pods: Iterable[ObservedPod]
+) -> tuple[ObservedTemplate, ...]:
     """Node plugins with a pod of another generation, where only revisions show whether their template is an older one."""
     plugins = {
         (one.namespace, f"DaemonSet/{one.name}"): one
@@ -57,7 +59,7 @@ def in_doubt(templates: Iterable[ObservedTemplate], pods: Iterable[ObservedPod])
     return tuple(doubted.values())
 
 
-def with_revisions(
+def set_revisions(
     templates: Iterable[ObservedTemplate], revisions: Iterable[ObservedRevision]
 ) -> tuple[ObservedTemplate, ...]:
     """The templates, those that have revisions with the hash of the newest."""

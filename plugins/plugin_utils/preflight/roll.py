@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, replace
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodShape, matches_labels
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, find_position, union
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import number
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, find_position, unite
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import format_number
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.framework import Scheduler
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Workload
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
@@ -29,7 +29,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
     Roll,
     WorkloadVerdict,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.pods import to_start
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.pods import list_pods_to_start
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
 
 # A roll is simulated in so many ways, if all of them together take no more placements; few would be no proof, then it is one.
@@ -87,7 +87,7 @@ def simulate_roll(
     if first is not nodes[0] and (waiting := simulation.find_waiting_pod()):
         return Roll("unknown", f"{waiting} waits for a node now, and may take the room of pods that move", nodes)
     if first is None:
-        return Roll("yes", f"{number(len(nodes), 'Windows node')} can be drained one after the other", nodes)
+        return Roll("yes", f"{format_number(len(nodes), 'Windows node')} can be drained one after the other", nodes)
     return Roll(first.answer, f"node {first.node}: {first.because}", nodes)
 
 
@@ -99,7 +99,7 @@ class _Simulation:
     ) -> None:
         self._index, self._scheduler, self._infos = index, scheduler, scheduler.infos
         self._infos.send_away(())
-        self._names = index.names(index.windows)
+        self._names = index.list_names(index.windows)
         self._budgets = index.snapshot.budgets
         # By node, how many pods of each shape belong to a workload that is evaluated.
         self._evaluated: Counter[tuple[str, int]] = Counter()
@@ -138,7 +138,7 @@ class _Simulation:
         self, workload: Workload, pods: Sequence[ObservedPod], verdict: WorkloadVerdict | None
     ) -> Iterator[_MovingPod]:
         limits, shapes = self._scheduler.volume_limits, self._index.snapshot.shapes
-        starting = {pod.name: pod for pod in to_start(self._index, workload)}
+        starting = {pod.name: pod for pod in list_pods_to_start(self._index, workload)}
         # Equal shapes once: there are many pods.
         next_shapes: dict[tuple[int, tuple[tuple[str, int], ...]], PodShape] = {}
         answer: Answer = verdict.starts_again if verdict else "yes"
@@ -330,7 +330,7 @@ class _Simulation:
             because=because,
             pods=len(pods),
             budgets=tuple(sorted(f"{budget.namespace}/{budget.name}" for budget in budgets)),
-            targets=tuple(node.name for node in self._index.each(union(outcome.targets for outcome in outcomes))),
+            targets=tuple(node.name for node in self._index.list_nodes(unite(outcome.targets for outcome in outcomes))),
             waiting=tuple(dict.fromkeys(pod for outcome in outcomes for pod in outcome.waiting)),
         )
 

@@ -71,7 +71,7 @@ def simulate(snapshot: Snapshot, run: Run) -> Snapshot:
         plugin = template.plugin
         if plugin is None:
             continue
-        for node in index.each(index.windows):
+        for node in index.list_nodes(index.windows):
             if explain_exclusion(plugin.gate, node) is None:
                 pods.append(_pod(template, plugin, node.name))
                 brought = [
@@ -80,7 +80,7 @@ def simulate(snapshot: Snapshot, run: Run) -> Snapshot:
                 ids.setdefault(node.name, {}).update(dict.fromkeys(brought, node.name))
     csi_nodes = {csi_node.name: csi_node for csi_node in snapshot.csi_nodes}
     csi_nodes |= {
-        name: _registered(csi_nodes.get(name, ObservedCsiNode(name)), node_ids) for name, node_ids in ids.items()
+        name: _register(csi_nodes.get(name, ObservedCsiNode(name)), node_ids) for name, node_ids in ids.items()
     }
     drivers = {driver.name: driver for driver in map(ObservedDriver.from_object, _of(run, "CSIDriver"))}
     classes = {
@@ -111,7 +111,7 @@ class RunReport(Report):
         return "unknown" if any(finding.doubt for finding in self.findings) else "ready"
 
 
-def of_run(now: Report, then: Report, run: Run, controllers: Iterable[ObservedController]) -> RunReport:
+def report_run(now: Report, then: Report, run: Run, controllers: Iterable[ObservedController]) -> RunReport:
     """The report of the cluster as it would be, with those findings alone that are about the run."""
     worst: dict[str, int] = {}
     for finding in now.findings:
@@ -120,13 +120,13 @@ def of_run(now: Report, then: Report, run: Run, controllers: Iterable[ObservedCo
     findings = tuple(
         one
         for one in then.findings
-        if not one.id.startswith(_OF_THE_PLAN) and (one.object in theirs or not _was_so(one, worst))
+        if not one.id.startswith(_OF_THE_PLAN) and (one.object in theirs or not _was_before(one, worst))
     )
     parts = {field.name: getattr(then, field.name) for field in fields(then)}
     return RunReport(**{**parts, "findings": findings})
 
 
-def _was_so(finding: Finding, worst: Mapping[str, int]) -> bool:
+def _was_before(finding: Finding, worst: Mapping[str, int]) -> bool:
     """Whether something at least as bad was the matter with this object before; a driver that is nowhere is on no node."""
     about, comma, driver = finding.object.partition(", driver ")
     objects = (finding.object, f"Driver {driver}") if comma else (about,)
@@ -151,8 +151,8 @@ def _marked(node: ObservedNode) -> ObservedNode:
     return replace(node, labels={**node.labels, SERVING_LABEL: SERVING_VALUE})
 
 
-def _registered(csi_node: ObservedCsiNode, ids: Mapping[str, str]) -> ObservedCsiNode:
-    new = tuple(DriverEntry(driver, node_id) for driver, node_id in ids.items() if csi_node.entry(driver) is None)
+def _register(csi_node: ObservedCsiNode, ids: Mapping[str, str]) -> ObservedCsiNode:
+    new = tuple(DriverEntry(driver, node_id) for driver, node_id in ids.items() if csi_node.find_entry(driver) is None)
     return replace(csi_node, drivers=csi_node.drivers + new)
 
 

@@ -44,7 +44,7 @@ class Scope:
         return number.isdigit() and (namespace, stem) in self.sets and key not in self.here
 
 
-def maps(
+def list_config_maps(
     controllers: Iterable[ObservedController],
     templates: Iterable[ObservedTemplate],
     namespaces: frozenset[str] | None,

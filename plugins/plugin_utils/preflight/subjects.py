@@ -21,11 +21,11 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.source
     ClaimTemplate,
     Inline,
     Source,
-    server_of,
+    read_server,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedClaim, ObservedVolume
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.migration import Paths, paths
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.migration import Paths, find_paths
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Usage, Workload
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import NO_PROVISIONER, Claims, Request
 
@@ -114,7 +114,7 @@ class Subjects:
 def collect_subjects(index: Index, use: Usage) -> Subjects:
     """Find every volume that a Windows node may mount, and which drivers which nodes need for them."""
     subjects = Subjects(
-        {plugin.field: paths(index, plugin) for plugin in in_tree.PLUGINS}, used_claims=frozenset(use.users)
+        {plugin.field: find_paths(index, plugin) for plugin in in_tree.PLUGINS}, used_claims=frozenset(use.users)
     )
     _Collector(index, use, subjects).run()
     demand: dict[str, int] = defaultdict(int)
@@ -183,7 +183,7 @@ class _Collector:
             if self._collect_reserved(claim_template, workload, keys):
                 continue
             key = f"new claim {workload.namespace}/{claim_template.name} of {workload.key}"
-            request = self._claims.new(claim_template, workload.namespace, workload.name)
+            request = self._claims.make_request(claim_template, workload.namespace, workload.name)
             source = self._choose_source(request, self._read_class(request, workload))
             if source is not None:
                 subject = self._subjects.setdefault(key, Subject(key, source, made=claim_template))
@@ -196,7 +196,7 @@ class _Collector:
             return False
         unreserved = 0
         for ordinal in workload.ordinals:
-            request = self._claims.new(claim_template, workload.namespace, f"{workload.name}-{ordinal}")
+            request = self._claims.make_request(claim_template, workload.namespace, f"{workload.name}-{ordinal}")
             if f"{workload.namespace}/{claim_template.name}-{workload.name}-{ordinal}" in self._index.claims:
                 continue
             if request.volume is None:
@@ -220,7 +220,9 @@ class _Collector:
             return self._index.windows
         driver = BY_NAME.get(subject.driver)
         zone = next((key for key in driver.topology_keys if key.endswith("zone")), "") if driver is not None else ""
-        return self._index.windows & self._index.matching(subject.terms, zone if subject.plugin is not None else "")
+        return self._index.windows & self._index.find_matching(
+            subject.terms, zone if subject.plugin is not None else ""
+        )
 
     def _add_claim(self, name: str, workload: Workload | None) -> Subject | None:
         claim = self._index.claims.get(name)
@@ -235,7 +237,7 @@ class _Collector:
             return self._subjects.setdefault(name, Subject(name, Source(""), claim=claim))
         if workload is None:
             return None
-        request = self._claims.there(claim)
+        request = self._claims.read_request(claim)
         if request.volume is not None:
             return self._add_volume(request.volume, claim)
         source = self._choose_source(request, self._read_class(request, workload))
@@ -249,7 +251,7 @@ class _Collector:
         """What a claim gets where free volumes fit it; not known where these and what its class makes are of several kinds."""
         if "persistentvolumes" in self._index.unread:
             return None
-        sources = [candidate.source for candidate in self._claims.candidates(request)]
+        sources = [candidate.source for candidate in self._claims.find_candidates(request)]
         if source is not None:
             sources.append(source)
         return sources[0] if len({_describe_kind(one) for one in sources}) == 1 else Source("") if sources else None
@@ -267,7 +269,7 @@ class _Collector:
 
     def _read_class(self, request: Request, workload: Workload) -> Source | None:
         """What a claim without a volume will get, by its class; None if nothing is provisioned for it."""
-        storage_class = self._claims.storage_class(request)
+        storage_class = self._claims.find_class(request)
         if storage_class is None or storage_class.provisioner in NO_PROVISIONER:
             return None
         parameters = {key.lower(): value for key, value in storage_class.parameters.items()}
@@ -281,7 +283,7 @@ class _Collector:
             fs_type=fs_type,
             attribute=parameters.get("fstype", ""),
             protocol=parameters.get("protocol", ""),
-            server=server_of(parameters),
+            server=read_server(parameters),
             secret=any(parameters.get(key) for key in _NODE_SECRETS),
             assumed=("mountOptions",) if storage_class.mount_options else (),
         )
@@ -289,7 +291,7 @@ class _Collector:
     def _collect_attached(self) -> None:
         """Volumes that are attached to Windows nodes."""
         index = self._index
-        for node in index.each(index.windows):
+        for node in index.list_nodes(index.windows):
             for attachment in index.attachments.get(node.name, ()):
                 volume = index.volumes.get(attachment.volume)
                 if volume is not None:

@@ -21,7 +21,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import Obser
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, version_of
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import create_finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding, Target
 
 # The build after it shows who runs the cluster: "v1.33.5-gke.1162000".
@@ -38,7 +38,7 @@ class Versions:
     line: wmco.Line | None = None
 
 
-def versions(target: Target) -> Versions:
+def choose_versions(target: Target) -> Versions:
     """Work out what moves: an OpenShift version brings its Kubernetes and its operator, an operator its kubelets."""
     control = parse(target.kubernetes) if target.kubernetes else None
     kubelet, operator, line = control, None, None
@@ -57,7 +57,7 @@ def versions(target: Target) -> Versions:
 
 def simulate(index: Index, target: Target) -> Snapshot:
     """The snapshot as it would be read with those versions, every kubelet of Windows upgraded."""
-    snapshot, target_versions = index.snapshot, versions(target)
+    snapshot, target_versions = index.snapshot, choose_versions(target)
     cluster = snapshot.cluster
     if target_versions.control is not None and (index.kubernetes is None or target_versions.control > index.kubernetes):
         # Kubelets may come later than their API server, which does not go back for them.
@@ -99,7 +99,7 @@ def _upgrade_node(node: ObservedNode, kubelet: str, moved: tuple[str, ...]) -> O
 
 def evaluate(index: Index, target: Target, demand: Mapping[str, int]) -> tuple[Finding, ...]:
     """What stands in the way. index: of the cluster as it is. demand: where drivers are needed once there."""
-    target_versions = versions(target)
+    target_versions = choose_versions(target)
     findings = [
         *_check_known(target, target_versions),
         *_check_possible(index, target, target_versions),
@@ -116,13 +116,15 @@ def _check_known(target: Target, target_versions: Versions) -> Iterator[Finding]
         evidence = (f"known lines: {wmco.LINES[0].openshift} to {wmco.LINES[-1].openshift}",)
         message = f"OpenShift {target.openshift} is unknown to this collection"
         remedy = "use a release of this collection that supports it, or set kubernetes"
-        yield found("CSI-T02", "Target", message, evidence, remedy)
+        yield create_finding("CSI-T02", "Target", message, evidence, remedy)
     if target_versions.operator is not None and wmco.find_line_of_operator(target_versions.operator) is None:
         evidence = (f"known: {wmco.LINES[0].wmco} to {wmco.LINES[-1].wmco}",)
         message = (
             f"release {target_versions.operator} of the Windows Machine Config Operator is unknown to this collection"
         )
-        yield found("CSI-T02", "Target", message, evidence, "use a release of this collection that supports it")
+        yield create_finding(
+            "CSI-T02", "Target", message, evidence, "use a release of this collection that supports it"
+        )
 
 
 def _check_possible(index: Index, target: Target, target_versions: Versions) -> Iterator[Finding]:
@@ -130,7 +132,7 @@ def _check_possible(index: Index, target: Target, target_versions: Versions) -> 
     cluster = index.snapshot.cluster
     version_known = "clusterversions" not in index.unread
     current = CurrentReleases(
-        kubelets={node.name: node.kubelet for node in index.each(index.windows)},
+        kubelets={node.name: node.kubelet for node in index.list_nodes(index.windows)},
         openshift=(cluster.openshift or (None if cluster.updating_to else "")) if version_known else None,
         wmco=str(index.wmco) if index.wmco is not None else None,
     )
@@ -140,7 +142,9 @@ def _check_possible(index: Index, target: Target, target_versions: Versions) -> 
         "wmco": str(target_versions.operator or ""),
     }
     for finding in find_impossible_targets(requested, current):
-        yield found(finding.id, finding.object, finding.message, (f"target: {_format_target(target)}",), finding.remedy)
+        yield create_finding(
+            finding.id, finding.object, finding.message, (f"target: {_format_target(target)}",), finding.remedy
+        )
 
 
 def _format_target(target: Target) -> str:
@@ -151,7 +155,7 @@ def _check_skew(index: Index, target_versions: Versions) -> Iterator[Finding]:
     if target_versions.control is None:
         return
     allowed = in_tree.find_allowed_skew(target_versions.control)
-    for node in index.each(index.windows):
+    for node in index.list_nodes(index.windows):
         kubelet = version_of(node.kubelet)
         if kubelet is None or kubelet.minor[0] != target_versions.control.minor[0]:
             continue
@@ -163,7 +167,7 @@ def _check_skew(index: Index, target_versions: Versions) -> Iterator[Finding]:
             )
             message = f"kubelet {node.kubelet} is {behind} minor releases behind {target_versions.control}, expected at most {allowed}"
             remedy = "upgrade its kubelet first, in steps"
-            yield found("CSI-T01", f"Node {node.name}", message, evidence, remedy)
+            yield create_finding("CSI-T01", f"Node {node.name}", message, evidence, remedy)
 
 
 def _check_operator(index: Index, target: Target, target_versions: Versions) -> Iterator[Finding]:
@@ -180,7 +184,7 @@ def _check_operator(index: Index, target: Target, target_versions: Versions) -> 
     of_cluster = wmco.find_line_of_openshift(openshift) if openshift else None
     if line is not None and of_cluster is not None and of_cluster.wmco != line.wmco:
         message = f"release {operator} is for OpenShift {line.openshift}, and the cluster would be {openshift}"
-        yield found("CSI-T06", about, message, evidence, f"use release {of_cluster.wmco} of the operator")
+        yield create_finding("CSI-T06", about, message, evidence, f"use release {of_cluster.wmco} of the operator")
     if current is None:
         return
     if operator.release < current.release:
@@ -188,13 +192,13 @@ def _check_operator(index: Index, target: Target, target_versions: Versions) -> 
     if leapt := wmco.list_skipped_lines(current, operator):
         message = f"the upgrade from {current} to {operator} skips {', '.join(leapt)}"
         remedy = f"upgrade OpenShift and the operator one minor release at a time, first to release {leapt[0]} of the operator"
-        yield found("CSI-T14", about, message, evidence, remedy)
+        yield create_finding("CSI-T14", about, message, evidence, remedy)
     before = wmco.find_line_of_operator(current)
     steps = (before.wmco, line.wmco) if before is not None and line is not None else ()
     if steps in (("7", "8"), ("8", "9")) and wmco.classify_upgrade(current, operator) == "removed":
         message = f"{current} includes csi-proxy and {operator} does not"
         remedy = "upgrade to a release that includes csi-proxy (8.1.0 or later) instead"
-        yield found("CSI-T03", about, message, evidence, remedy)
+        yield create_finding("CSI-T03", about, message, evidence, remedy)
 
 
 def _check_migration_path(index: Index, target: Target, demand: Mapping[str, int]) -> Iterator[Finding]:
@@ -213,7 +217,7 @@ def _check_migration_path(index: Index, target: Target, demand: Mapping[str, int
                 )
                 message = f"OpenShift {current} has {len(in_tree_volumes)} in-tree volumes of {plugin.plugin}, and no supported upgrade migrates them to CSI"
                 remedy = f"before the upgrade, copy their data to a cluster that was installed as {wmco.NO_PATH_BEFORE} or later"
-                yield found("CSI-T15", "Target", message, evidence, remedy)
+                yield create_finding("CSI-T15", "Target", message, evidence, remedy)
 
 
 def _describe_shipped_drivers(index: Index, target: Target, demand: Mapping[str, int]) -> Iterator[Finding]:
@@ -228,13 +232,15 @@ def _describe_shipped_drivers(index: Index, target: Target, demand: Mapping[str,
         rules = driver.list_mode_rules(shipped[-1])
         rule = next((rule for rule in rules if rule.mode in current), rules[0])
         builds = driver.list_builds(shipped[-1], rule)
-        without = [node.name for node in index.each(nodes) if builds is not None and node.build not in builds]
+        without = [node.name for node in index.list_nodes(nodes) if builds is not None and node.build not in builds]
         changes = bool(current) and rule.mode not in current
         message = f"it ships release {shipped[-1]}, on Windows in mode {rule.mode}"
         message += f" instead of {', '.join(current)}" if changes else ""
         message += f", with images for the builds {', '.join(builds)}" if builds else ", with one image for all builds"
         message += f" and none for {', '.join(without[:3])}" if without else ""
         remedy = f"after the update run: ansible-playbook -i inventory.yml kubewin.csi.enable_csi -e kubewin_drivers={key} --check"
-        evidence = tuple(f"Node {node.name}: Windows build {node.build or 'unknown'}" for node in index.each(nodes))[:3]
+        evidence = tuple(
+            f"Node {node.name}: Windows build {node.build or 'unknown'}" for node in index.list_nodes(nodes)
+        )[:3]
         about = f"OpenShift {target.openshift}, driver {driver.name}"
-        yield found("CSI-T18", about, message, evidence, remedy, "warning" if without or changes else None)
+        yield create_finding("CSI-T18", about, message, evidence, remedy, "warning" if without or changes else None)

@@ -187,7 +187,7 @@ def _decide_eligible_nodes(index: Index, workload: Workload) -> None:
         return
     placements = _list_placements(workload)
     for placement in placements:
-        workload.eligible |= index.fitting(placement) & index.windows
+        workload.eligible |= index.find_fitting(placement) & index.windows
     if workload.system == "windows" and placements and not index.windows and "nodes" not in index.unread:
         workload.nowhere = "there is no Windows node"
     for pod in windows:
@@ -227,9 +227,9 @@ def _decide_by_placement(index: Index, workload: Workload, placement: Placement)
             return _SYSTEMS.get(value, "unknown"), f"nodeSelector {key} is {value}"
         if key == BUILD_LABEL:
             return "windows", f"nodeSelector {key} is {value}"
-    fitting = index.fitting(placement)
+    fitting = index.find_fitting(placement)
     places = [
-        ("its node selector and affinity match", index.fitting(replace(placement, tolerations=_ANY))),
+        ("its node selector and affinity match", index.find_fitting(replace(placement, tolerations=_ANY))),
         ("its tolerations accept", fitting),
         *(
             (f"claim {claim} can be reached from", fitting & nodes)
@@ -256,6 +256,6 @@ def _find_volume_places(index: Index, workload: Workload) -> Iterator[tuple[str,
             continue
         volume = index.volumes.get(claim.volume)
         if volume is not None and volume.terms is not None:
-            yield key, index.matching(volume.terms)
+            yield key, index.find_matching(volume.terms)
         elif claim.selected_node in index.bit:
             yield key, index.bit[claim.selected_node]

@@ -23,11 +23,11 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions impor
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import PROFILE
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedVolume
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index, version_of
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found, unread
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import create_finding, report_unread_lists
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.migration import (
     Paths,
-    control_plane,
-    untranslatable,
+    decide_control_plane,
+    explain_untranslatable,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.nodes import DriverState
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.subjects import (
@@ -83,7 +83,7 @@ class VolumesEvaluation:
 
 def evaluate(index: Index, subjects: Subjects, drivers: Mapping[str, DriverState]) -> VolumesEvaluation:
     """A verdict for each volume and each set of nodes on which the same is true, and what is wrong with volumes."""
-    control = {plugin.field: control_plane(index, plugin) == "csi" for plugin in in_tree.PLUGINS}
+    control = {plugin.field: decide_control_plane(index, plugin) == "csi" for plugin in in_tree.PLUGINS}
     twins = _find_twins(index, subjects)
     evaluated = VolumesEvaluation()
     for key in sorted(subjects.subjects):
@@ -192,7 +192,7 @@ class _Volume:
             remedy = "let this account read CSINodes, or upgrade the kubelets"
             yield self._refuse("CSI-V22", message, remedy, unknown, "unknown", step="attach")
         csi = nodes & paths.csi
-        if csi and plugin is not None and (why := untranslatable(self._subject.source, self._subject.volume)):
+        if csi and plugin is not None and (why := explain_untranslatable(self._subject.source, self._subject.volume)):
             yield self._refuse("CSI-V13", *why, csi, "no", step="attach")
             csi = 0
         if broken := csi & paths.broken:
@@ -223,10 +223,10 @@ class _Volume:
 
     def _create_driver_answer(self, answer: Answer, nodes: int) -> StepAnswer:
         driver = self._subject.driver
-        first = self._index.names(nodes)[0]
+        first = self._index.list_names(nodes)[0]
         reasons = self._state.reasons.get(first, ())
         if answer == "yes":
-            others_text = f" and {len(self._index.names(nodes)) - 1} more" if nodes & (nodes - 1) else ""
+            others_text = f" and {len(self._index.list_names(nodes)) - 1} more" if nodes & (nodes - 1) else ""
             return self._create_answer(
                 "yes", nodes, f"{driver} is registered and works on {first}{others_text}", reasons
             )
@@ -235,7 +235,9 @@ class _Volume:
         if answer == "no":
             return self._create_answer("no", nodes, f"{driver} does not work on {first}{reason}", reasons)
         because = f"whether {driver} works on {first} is unknown{reason}"
-        return self._create_answer("unknown", nodes, because, reasons or unread(self._index.snapshot.unread))
+        return self._create_answer(
+            "unknown", nodes, because, reasons or report_unread_lists(self._index.snapshot.unread)
+        )
 
     # What is wrong with the volume itself
 
@@ -302,7 +304,7 @@ class _Volume:
             message = f"its fsType is {named}, which kubelets on Windows do not format, and nothing on Windows has mounted it yet"
             remedy = f"check the disk; {_RECREATE} with fsType ntfs, and its StorageClass for new ones"
             return self._refuse("CSI-V18", message, remedy, nodes, "unknown")
-        first = self._index.names(nodes)[0]
+        first = self._index.list_names(nodes)[0]
         how = f"kubelet {self._index.nodes[first].kubelet} on {first} mounts {self._subject.source.field} in-tree"
         if self._control:
             message = f"the control plane uses CSI migration for it, and {how}"
@@ -313,7 +315,7 @@ class _Volume:
         return self._refuse("CSI-V11", f"{how}, and so does the control plane", remedy, nodes, "yes")
 
     def _refuse_broken_kubelet(self, nodes: int) -> StepAnswer:
-        first = self._index.nodes[self._index.names(nodes)[0]]
+        first = self._index.nodes[self._index.list_names(nodes)[0]]
         version, plugin = version_of(first.kubelet), self._subject.plugin
         issue = plugin.find_issue(version) if plugin is not None and version is not None else ""
         message = (
@@ -445,7 +447,7 @@ class _Volume:
         return self._subject.users[0].key if self._subject.users else "something"
 
     def _make_finding(self, id_: str, message: str, remedy: str, nodes: int = 0, about: str = "") -> Finding:
-        return found(id_, about or self._subject.title, message, tuple(self._list_evidence(nodes)), remedy)
+        return create_finding(id_, about or self._subject.title, message, tuple(self._list_evidence(nodes)), remedy)
 
     def _add_finding(self, id_: str, message: str, remedy: str, nodes: int = 0, about: str = "") -> None:
         self.findings.append(self._make_finding(id_, message, remedy, nodes, about))
@@ -471,7 +473,7 @@ class _Volume:
         for user in subject.users[:2]:
             yield f"used by {user.key}: {user.because}"
         if nodes and subject.plugin is not None:
-            first = self._index.names(nodes)[0]
+            first = self._index.list_names(nodes)[0]
             csi_node = self._index.csi_nodes.get(first)
             listed = csi_node.migrated if csi_node is not None else None
             plugin = subject.plugin.plugin
@@ -499,7 +501,7 @@ class _Volume:
             claim=subject.claim.key if subject.claim is not None else "",
             source=subject.source.field,
             driver=subject.driver,
-            nodes=self._index.names(answer.nodes),
+            nodes=self._index.list_names(answer.nodes),
             ok=answer.answer,
             because=answer.because,
             evidence=tuple(self._list_evidence(answer.nodes)),

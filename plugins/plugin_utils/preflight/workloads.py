@@ -18,8 +18,12 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.controllers.
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.controllers.persistent_volume_controller import (
     PersistentVolumeController,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, split_bits, union
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import change_template, found, unread
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, split_bits, unite
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import (
+    change_template,
+    create_finding,
+    report_unread_lists,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.roll import simulate_roll
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.attach_capacity import (
     AttachCapacity,
@@ -72,7 +76,7 @@ class _NodeRule:
         """Where it keeps a pod from starting; nothing about other nodes."""
         remaining, answers = nodes & self._nodes, []
         for (doubt, dummy), findings in sorted(self._findings.items()):
-            found_nodes = union(bit for bit, dummy in findings) & remaining
+            found_nodes = unite(bit for bit, dummy in findings) & remaining
             if found_nodes:
                 here_findings = tuple(finding for bit, finding in findings if bit & found_nodes)
                 answers.append(
@@ -135,7 +139,7 @@ class _Evaluator:
     ) -> None:
         self._index, self._subjects, self._volumes, self._scheduler = index, subjects, volumes, scheduler
         self._capacity = AttachCapacity(index, scheduler.volume_limits)
-        lists = unread(index.snapshot.unread)
+        lists = report_unread_lists(index.snapshot.unread)
         self._vetoes = (*lists, *everywhere)
         self._starting: list[StartingWorkload] = []
         self.verdicts: dict[str, WorkloadVerdict] = {}
@@ -216,10 +220,10 @@ class _Evaluator:
         is_mixed = len(places) > 1 and workload.kind != "DaemonSet"
         is_open = most == count or is_mixed or self._scheduler.depends_on_other_pods(places[0][0].shape)
         message = f"a node takes each of its {count} pods, and all of them together found room for {least}"
-        nodes = union(nodes for _pod, nodes in places)
-        evidence = tuple(f"Node {node.name}" for node in self._index.each(nodes))[:3]
+        nodes = unite(nodes for _pod, nodes in places)
+        evidence = tuple(f"Node {node.name}" for node in self._index.list_nodes(nodes))[:3]
         remedy = "add nodes, or let fewer pods run"
-        return found("CSI-W21" if is_open else "CSI-W20", workload.key, message, evidence, remedy)
+        return create_finding("CSI-W21" if is_open else "CSI-W20", workload.key, message, evidence, remedy)
 
     def mark_crowded_workloads(self) -> None:
         """Make those unknown that start each by itself and find no room together."""
@@ -240,15 +244,17 @@ class _Evaluator:
 def _check_next_pods(index: Index, workload: Workload, walked: Walks) -> Iterator[Finding]:
     """That the scheduler may put its next pod on Linux, where no pod of Windows starts; its pods of today show nothing of that."""
     if walked.linux:
-        first = index.names(walked.linux)[0]
+        first = index.list_names(walked.linux)[0]
         message = f"nothing keeps its next pod from a Linux node, such as {first}"
         remedy = change_template(workload.key, "nodeSelector kubernetes.io/os")
-        yield found("CSI-W01", workload.key, message, (f"runs on {workload.system}: {workload.because}",), remedy)
+        yield create_finding(
+            "CSI-W01", workload.key, message, (f"runs on {workload.system}: {workload.because}",), remedy
+        )
     template = workload.template
     if template is not None and template.held_back:
         remedy = "finish its rollout, then create the report again"
         message = f"its next pods are made from an earlier template: {template.held_back}"
-        yield found("CSI-W08", workload.key, message, (template.held_back,), remedy)
+        yield create_finding("CSI-W08", workload.key, message, (template.held_back,), remedy)
 
 
 # A pod that waits for longer does not start by itself.
@@ -268,7 +274,7 @@ def _check_live_state(index: Index, workload: Workload) -> Iterator[Finding]:
         message = f"{name} does not start now{f', since {text}' if text else ''}: {why}"
         remedy = f"kubectl -n {workload.namespace} describe {name.replace(f'{workload.namespace}/', '')}"
         findings.append(
-            found("CSI-W22" if long else "CSI-W23", workload.key, message, (f"{name}: {why}",), remedy.lower())
+            create_finding("CSI-W22" if long else "CSI-W23", workload.key, message, (f"{name}: {why}",), remedy.lower())
         )
     yield from sorted(findings, key=lambda finding: finding.id)[:1]
 
@@ -290,7 +296,7 @@ def _explain(workload: Workload, walks: Walks, of_volumes: list[Finding], becaus
 def _make_unknown(workload: Workload, because: str, remedy: str) -> Finding:
     """Stands for a workload of which it is not known whether it starts again."""
     evidence = (f"runs on {workload.system}: {workload.because}",)
-    return found("CSI-W09", workload.key, because, evidence, remedy)
+    return create_finding("CSI-W09", workload.key, because, evidence, remedy)
 
 
 def _decide_answer(workload: Workload, walked: Walks, has_volumes: bool) -> tuple[Answer, str]:
@@ -306,7 +312,7 @@ def _decide_answer(workload: Workload, walked: Walks, has_volumes: bool) -> tupl
         return "unknown", f"CSI-W08: the next pods of {workload.kind} {workload.name} are unknown"
     if not has_volumes:
         return "yes", "it has no volume now"
-    return "yes", walked.works()
+    return "yes", walked.describe_places()
 
 
 def _check_workload(index: Index, workload: Workload) -> Iterator[Finding]:
@@ -319,19 +325,21 @@ def _check_workload(index: Index, workload: Workload) -> Iterator[Finding]:
     )
     if workload.system in ("mixed", "unknown"):
         remedy = change_template(about, "spec.os.name and nodeSelector kubernetes.io/os")
-        yield found("CSI-W01", about, f"it has {volumes}, and {workload.because}", because, remedy)
+        yield create_finding("CSI-W01", about, f"it has {volumes}, and {workload.because}", because, remedy)
     if template is not None:
         return
     if workload.kind == "Pod":
         static = any(pod.mirror for pod in workload.pods)
         if static:
             evidence = ("annotation kubernetes.io/config.mirror",)
-            yield found("CSI-W06", about, f"it is a static pod with {volumes}", evidence, "change its file on the node")
+            yield create_finding(
+                "CSI-W06", about, f"it is a static pod with {volumes}", evidence, "change its file on the node"
+            )
         elif not all(pod.finished for pod in workload.pods):
             evidence = ("metadata.ownerReferences: none",)
             message = f"it has {volumes} and no controller"
             remedy = "create it by a Deployment or StatefulSet"
-            yield found("CSI-W07", about, message, evidence, remedy)
+            yield create_finding("CSI-W07", about, message, evidence, remedy)
     else:
         resource = next((one.plural for one in kinds.TEMPLATES if one.kind == workload.kind), None)
         rule = next((one.rule for one in index.snapshot.unread if one.resource == resource), "")
@@ -342,4 +350,4 @@ def _check_workload(index: Index, workload: Workload) -> Iterator[Finding]:
         )
         evidence = (f"Pod {workload.pods[0].key} is controlled by {workload.kind}/{workload.name}",)
         remedy = f"add to a role of this account: {rule}" if rule else "check the pods of its next rollout"
-        yield found("CSI-W08", about, f"its template is unknown: {what}", evidence, remedy)
+        yield create_finding("CSI-W08", about, f"its template is unknown: {what}", evidence, remedy)

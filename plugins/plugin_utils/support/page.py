@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render import page
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import number
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import format_number
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.parts import Missing, Part
 
 
@@ -87,4 +87,4 @@ def _render_files(parts: Sequence[Part]) -> str:
         )
         for part in parts
     ]
-    return _render_section("files", number(len(parts), "file"), ("File", "Bytes", "Problem"), rows)
+    return _render_section("files", format_number(len(parts), "file"), ("File", "Bytes", "Problem"), rows)

@@ -15,19 +15,19 @@ from functools import partial
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.cluster_checks import (
     check_controller,
-    lacking_sidecar,
+    find_lacking_sidecars,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedClass
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import create_finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import (
     NO_PROVISIONER,
     Claims,
     Request,
-    provisioner,
+    name_provisioner,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split, unclaimed
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split, answer_without_claims
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart, StepAnswer
 
 
@@ -45,56 +45,56 @@ class ExternalProvisioner:
         """Where a volume would be made for each claim, on nodes."""
         answers: list[StepAnswer] = []
         static = None
-        for request in self._claims.of(pod):
+        for request in self._claims.list_requests(pod):
             split = Split("provision", nodes, partial(_make_finding, request), request.volume_key)
-            storage_class = self._claims.storage_class(request)
-            waits = self._claims.waits(request)
-            if not request.open or (not waits and self._claims.candidates(request)):
-                answers += split.answers("no volume has to be provisioned for it")
+            storage_class = self._claims.find_class(request)
+            waits = self._claims.is_bound_late(request)
+            if not request.open or (not waits and self._claims.find_candidates(request)):
+                answers += split.list_answers("no volume has to be provisioned for it")
                 continue
-            if storage_class is None or provisioner(storage_class) in NO_PROVISIONER:
-                answers += split.answers("nothing provisions volumes of its class")
+            if storage_class is None or name_provisioner(storage_class) in NO_PROVISIONER:
+                answers += split.list_answers("nothing provisions volumes of its class")
                 continue
-            static = static or self._claims.static(pod)
+            static = static or self._claims.share_static_volumes(pod)
             nodes_left = nodes & ~static.sure[request.volume_key]
             self._check_topologies(request, storage_class, split, nodes_left)
             self._check_room(request, storage_class, split, nodes_left)
             for finding in self._find_controller_faults(storage_class):
                 split.note("unknown" if finding.doubt else "no", nodes_left, partial(replace, finding))
-            answers += split.answers(f"{provisioner(storage_class)} provisions it")
-        return answers + unclaimed("provision", pod, nodes)
+            answers += split.list_answers(f"{name_provisioner(storage_class)} provisions it")
+        return answers + answer_without_claims("provision", pod, nodes)
 
     def _check_topologies(self, request: Request, storage_class: ObservedClass, split: Split, nodes: int) -> None:
-        if storage_class.allowed is None or not self._claims.waits(request):
+        if storage_class.allowed is None or not self._claims.is_bound_late(request):
             return
         terms = tuple(term for term in storage_class.allowed if term)
-        outside = nodes & ~self._index.matching(terms, exact=True)
+        outside = nodes & ~self._index.find_matching(terms, exact=True)
         if outside:
             keys = ", ".join(sorted({part.key for term in terms for part in term}))
             message = f"allowedTopologies of StorageClass {storage_class.name} exclude the node ({keys})"
             remedy = (
                 "recreate the claim with a StorageClass that allows the nodes' zone, or add nodes in an allowed zone"
             )
-            split.blocked(outside, "CSI-V26", message, remedy, f"allowedTopologies: {keys}")
+            split.block(outside, "CSI-V26", message, remedy, f"allowedTopologies: {keys}")
 
     def _check_room(self, request: Request, storage_class: ObservedClass, split: Split, nodes: int) -> None:
         """A driver whose free capacity the scheduler asks for before it lets a volume be made (binder.go, hasEnoughCapacity)."""
         name = storage_class.provisioner
-        if not request.claim.size or not self._claims.waits(request):
+        if not request.claim.size or not self._claims.is_bound_late(request):
             return
         if "csidrivers" in self._index.unread:
             message = "CSIDrivers could not be read, so whether the scheduler asks for room for its volume is unknown"
-            split.unknown(nodes, "CSI-V41", message, "let this account list csidrivers")
+            split.doubt(nodes, "CSI-V41", message, "let this account list csidrivers")
         elif name in self._reporting:
             message = (
                 f"{name} reports its free capacity (CSIDriver spec.storageCapacity), which this report does not read"
             )
             remedy = "check that there is room: kubectl get csistoragecapacities -A"
-            split.unknown(nodes, "CSI-V41", message, remedy, f"request: {request.claim.size} bytes")
+            split.doubt(nodes, "CSI-V41", message, remedy, f"request: {request.claim.size} bytes")
 
     def _find_controller_faults(self, storage_class: ObservedClass) -> tuple[Finding, ...]:
         """Findings that keep a driver from provisioning volumes, and those that leave it unknown."""
-        name, plugin = provisioner(storage_class), storage_class.provisioner
+        name, plugin = name_provisioner(storage_class), storage_class.provisioner
         known_controllers = self._controllers.get((name, plugin))
         if known_controllers is None:
             known_controllers = self._controllers[name, plugin] = self._observe(name, plugin, storage_class)
@@ -108,17 +108,17 @@ class ExternalProvisioner:
                 return ()
             message = f"driver {name} is unknown to this collection, and no bound volume shows that it provisions"
             remedy = "check that the driver's controller runs"
-            return (found("CSI-V41", class_title, message, (f"provisioner: {plugin}",), remedy),)
+            return (create_finding("CSI-V41", class_title, message, (f"provisioner: {plugin}",), remedy),)
         if "deployments" in index.unread:
             message = f"deployments could not be read, so whether the controller of {name} runs is unknown"
-            return (found("CSI-V41", class_title, message, (), "let this account list deployments"),)
-        controller = index.controller(driver)
+            return (create_finding("CSI-V41", class_title, message, (), "let this account list deployments"),)
+        controller = index.find_controller(driver)
         noted = [finding for finding in check_controller(index, driver) if finding.severity == "blocker"]
         if controller is not None:
             moved = frozenset((plugin,)) if in_tree.find_by_name(plugin) is not None else frozenset()
-            noted += lacking_sidecar("provisioner", driver, controller, moved)
+            noted += find_lacking_sidecars("provisioner", driver, controller, moved)
         return tuple(noted)
 
 
 def _make_finding(request: Request, id_: str, message: str, remedy: str, *evidence: str) -> Finding:
-    return found(id_, request.about, message, evidence, remedy)
+    return create_finding(id_, request.about, message, evidence, remedy)

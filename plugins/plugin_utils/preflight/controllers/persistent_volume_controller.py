@@ -15,20 +15,20 @@ from functools import partial
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedClaim, ObservedVolume
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import create_finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import (
     NO_PROVISIONER,
     WAITS,
     Claims,
     Request,
-    belongs,
-    fits,
-    provisioner,
-    reachable,
-    serves,
+    can_hold,
+    can_serve,
+    find_reaching_nodes,
+    is_reserved_for,
+    name_provisioner,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split, unclaimed
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split, answer_without_claims
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart, StepAnswer
 
 _MADE_WITHIN = timedelta(minutes=10)
@@ -44,23 +44,23 @@ class PersistentVolumeController:
         """What becomes of each claim, on nodes."""
         answers: list[StepAnswer] = []
         static = None
-        for request in self._claims.of(pod):
+        for request in self._claims.list_requests(pod):
             split = Split("bind", nodes, partial(_make_finding, request, pod), request.volume_key)
             if request.missing:
                 self._refuse_missing_claim(pod, split)
-                answers += split.answers("")
+                answers += split.list_answers("")
                 continue
             if request.foreign:
                 message = f"claim {request.claim.key} exists and belongs to no pod, so no pod may use it as its own"
-                split.blocked(nodes, "CSI-V40", message, "rename the claim's volume in the pod, or delete the claim")
-                answers += split.answers("")
+                split.block(nodes, "CSI-V40", message, "rename the claim's volume in the pod, or delete the claim")
+                answers += split.list_answers("")
                 continue
             if request.claim.deleting:
                 volume = request.volume
                 policy = f" with policy {volume.policy}" if volume is not None and volume.policy else ""
                 message = f"it is being deleted{policy}, so neither scheduler nor kubelet starts a pod with it"
                 remedy = "before its last pod ends, set persistentVolumeReclaimPolicy of the volume to Retain"
-                split.blocked(nodes, "CSI-V24", message, remedy)
+                split.block(nodes, "CSI-V24", message, remedy)
             if request.bound:
                 because = self._check_bound_claim(request, split)
             elif request.claim.volume:
@@ -68,25 +68,25 @@ class PersistentVolumeController:
             elif request.volume is not None:
                 because = f"volume {request.volume.name} is reserved for it"
             else:
-                static = static or self._claims.static(pod)
+                static = static or self._claims.share_static_volumes(pod)
                 because = self._check_unbound_claim(request, pod, split, static.sure[request.volume_key])
                 if not self._is_provisioned(request) and self._claims.is_contended(request):
                     message = "more claims than free volumes of its class fit, and another claim may take the last one"
-                    split.unknown(nodes, "CSI-V41", message, "create a volume for each claim, or set spec.volumeName")
+                    split.doubt(nodes, "CSI-V41", message, "create a volume for each claim, or set spec.volumeName")
                 unsure = static.maybe[request.volume_key] & nodes
                 if unsure and not self._is_provisioned(request):
                     message = "several volumes fit, and another claim of the pod may take the last one"
-                    split.unknown(unsure, "CSI-V41", message, "set spec.volumeName in each claim")
-            answers += split.answers(because)
-        return answers + unclaimed("bind", pod, nodes)
+                    split.doubt(unsure, "CSI-V41", message, "set spec.volumeName in each claim")
+            answers += split.list_answers(because)
+        return answers + answer_without_claims("bind", pod, nodes)
 
     def _refuse_missing_claim(self, pod: PodToStart, split: Split) -> None:
         if "persistentvolumeclaims" in self._index.unread:
             message = "claims could not be read, so whether this one exists is unknown"
-            split.unread("CSI-V41", "persistentvolumeclaims", message)
+            split.report_unread("CSI-V41", "persistentvolumeclaims", message)
             return
         message = f"{pod.workload} uses the claim, but the claim does not exist"
-        split.blocked(split.nodes, "CSI-V27", message, "create the claim, or correct the workload")
+        split.block(split.nodes, "CSI-V27", message, "create the claim, or correct the workload")
 
     # Bound claims
 
@@ -95,19 +95,19 @@ class PersistentVolumeController:
         remedy = "restore the volume from a record, with claimRef.uid of this claim; do not delete the claim"
         if claim.phase == "Lost":
             message = f"the claim is Lost: its volume {claim.volume or '(none named)'} does not exist or belongs to another claim"
-            split.blocked(split.nodes, "CSI-V23", message, remedy)
+            split.block(split.nodes, "CSI-V23", message, remedy)
         elif volume is None:
             self._refuse_missing_volume(claim, split, "CSI-V23", remedy)
-        elif not belongs(volume, claim):
+        elif not is_reserved_for(volume, claim):
             _refuse_other_claims_volume(claim, volume, split)
         return f"it is bound to volume {claim.volume}"
 
     def _refuse_missing_volume(self, claim: ObservedClaim, split: Split, id_: str, remedy: str) -> None:
         if "persistentvolumes" in self._index.unread:
             message = f"PersistentVolumes could not be read, so whether volume {claim.volume} exists is unknown"
-            split.unread("CSI-V41", "persistentvolumes", message)
+            split.report_unread("CSI-V41", "persistentvolumes", message)
             return
-        split.blocked(split.nodes, id_, f"its volume {claim.volume} does not exist", remedy)
+        split.block(split.nodes, id_, f"its volume {claim.volume} does not exist", remedy)
 
     # Claims without a volume
 
@@ -119,13 +119,13 @@ class PersistentVolumeController:
             self._refuse_missing_volume(
                 claim, split, "CSI-V40", "create the volume, or a claim without spec.volumeName"
             )
-        elif belongs(volume, claim):
+        elif is_reserved_for(volume, claim):
             return because
         elif volume.claim:
             _refuse_other_claims_volume(claim, volume, split)
         elif misfit := _format_error(request, volume):
             message = f"it requests volume {volume.name}, which is {misfit}"
-            split.blocked(split.nodes, "CSI-V40", message, "create a claim that fits the volume")
+            split.block(split.nodes, "CSI-V40", message, "create a claim that fits the volume")
         elif claim.narrowed:
             _report_narrowed_claim(claim, split)
         return because
@@ -135,22 +135,22 @@ class PersistentVolumeController:
         claim = request.claim
         if "storageclasses" in self._index.unread:
             message = "StorageClasses could not be read, so whether the claim gets a volume is unknown"
-            split.unread("CSI-V41", "storageclasses", message)
+            split.report_unread("CSI-V41", "storageclasses", message)
             return ""
         if claim.narrowed:
             _report_narrowed_claim(claim, split)
             return ""
-        mode = storage_class.binding_mode if (storage_class := self._claims.storage_class(request)) is not None else ""
+        mode = storage_class.binding_mode if (storage_class := self._claims.find_class(request)) is not None else ""
         if mode not in ("", WAITS, "Immediate"):
             message = f"volumeBindingMode of its StorageClass is {mode}, expected Immediate or WaitForFirstConsumer"
-            split.unknown(split.nodes, "CSI-V41", message, "use a newer release of the collection")
+            split.doubt(split.nodes, "CSI-V41", message, "use a newer release of the collection")
             return ""
-        candidates = self._claims.candidates(request)
-        if not self._claims.waits(request):
+        candidates = self._claims.find_candidates(request)
+        if not self._claims.is_bound_late(request):
             if candidates:
                 return f"volume {candidates[0].name} fits"
             if not self._is_provisioned(request):
-                split.blocked(split.nodes, *self._explain_unprovisioned_claim(request))
+                split.block(split.nodes, *self._explain_unprovisioned_claim(request))
             else:
                 self._report_waiting_claim(request, split)
             return "a volume is provisioned for it"
@@ -158,15 +158,15 @@ class PersistentVolumeController:
         if claim.selected_node in self._index.bit:
             message = f"node {claim.selected_node} is selected for it, and its volume is not provisioned yet"
             remedy = f"kubectl -n {claim.namespace} describe pvc {claim.name}; check the log of its provisioner"
-            split.unknown(split.nodes, "CSI-V41", message, remedy)
+            split.doubt(split.nodes, "CSI-V41", message, remedy)
         if pod.node and not claim.selected_node:
             message = f"StorageClass {request.storage_class} waits for the scheduler, which spec.nodeName bypasses"
             remedy = "replace spec.nodeName by nodeSelector kubernetes.io/hostname"
-            split.blocked(split.nodes, "CSI-V40", message, remedy)
+            split.block(split.nodes, "CSI-V40", message, remedy)
         if not self._is_provisioned(request):
-            static = self._claims.static(pod)
+            static = self._claims.share_static_volumes(pod)
             undecided = split.nodes & ~taken & ~static.maybe[request.volume_key]
-            split.blocked(undecided, *self._explain_unprovisioned_claim(request))
+            split.block(undecided, *self._explain_unprovisioned_claim(request))
             return f"one of {len(candidates)} volumes of StorageClass {request.storage_class} fits"
         return (
             "a volume is provisioned for it"
@@ -176,15 +176,15 @@ class PersistentVolumeController:
 
     def _refuse_unfit_reserved_volume(self, request: Request, split: Split) -> None:
         """A volume that the scheduler takes for a claim wherever it is reachable, and waits in vain until it is bound."""
-        volume = self._claims.promised(request)
+        volume = self._claims.find_reserved_volume(request)
         if volume is not None:
             message = f"volume {volume.name} is reserved for it, and is {_format_error(request, volume)}"
             remedy = f"correct spec.accessModes of one of them, or remove claimRef: kubectl edit pv {volume.name}"
-            reaching = reachable(self._index, volume)
-            split.blocked(reaching, "CSI-V40", message, remedy)
+            reaching = find_reaching_nodes(self._index, volume)
+            split.block(reaching, "CSI-V40", message, remedy)
             if reaching & split.nodes:
-                message += f"; the scheduler may still choose {self._index.names(reaching & split.nodes)[0]}"
-                split.unknown(split.nodes & ~reaching, "CSI-V41", message, remedy)
+                message += f"; the scheduler may still choose {self._index.list_names(reaching & split.nodes)[0]}"
+                split.doubt(split.nodes & ~reaching, "CSI-V41", message, remedy)
 
     def _report_waiting_claim(self, request: Request, split: Split) -> None:
         """A volume that is made before its pod is placed is there soon, or something keeps it from being made."""
@@ -195,14 +195,14 @@ class PersistentVolumeController:
         minutes = int((self._index.snapshot.taken_at - since).total_seconds() // 60)
         message = f"it has waited {minutes} minutes for StorageClass {request.storage_class} to provision its volume"
         remedy = f"kubectl -n {claim.namespace} describe pvc {claim.name}; check the log of its provisioner"
-        split.unknown(split.nodes, "CSI-V41", message, remedy)
+        split.doubt(split.nodes, "CSI-V41", message, remedy)
 
     def _is_provisioned(self, request: Request) -> bool:
-        storage_class = self._claims.storage_class(request)
-        return storage_class is not None and provisioner(storage_class) not in NO_PROVISIONER
+        storage_class = self._claims.find_class(request)
+        return storage_class is not None and name_provisioner(storage_class) not in NO_PROVISIONER
 
     def _explain_unprovisioned_claim(self, request: Request) -> tuple[str, str, str]:
-        if self._claims.storage_class(request) is None:
+        if self._claims.find_class(request) is None:
             message = f"its StorageClass {request.storage_class} does not exist"
             if request.claim.storage_class is None and not request.storage_class:
                 message = "the claim names no StorageClass and the cluster has no default one"
@@ -233,13 +233,13 @@ def _refuse_other_claims_volume(claim: ObservedClaim, volume: ObservedVolume, sp
     remedy = f'if nothing else uses the data: kubectl patch pv {volume.name} --type merge -p \'{{"spec":{{"claimRef":{{"uid":null}}}}}}\''
     if volume.claim != claim.key:
         remedy = "recreate the claim with another volume, or delete the claim that has this one"
-    split.blocked(split.nodes, "CSI-V40", message, remedy)
+    split.block(split.nodes, "CSI-V40", message, remedy)
 
 
 def _report_narrowed_claim(claim: ObservedClaim, split: Split) -> None:
     message = f"its spec has {', '.join(claim.narrowed)}, which this report does not evaluate"
     remedy = f"after its pod is created: kubectl -n {claim.namespace} describe pvc {claim.name}"
-    split.unknown(split.nodes, "CSI-V41", message, remedy)
+    split.doubt(split.nodes, "CSI-V41", message, remedy)
 
 
 def _format_error(request: Request, volume: ObservedVolume) -> str:
@@ -255,12 +255,12 @@ def _format_error(request: Request, volume: ObservedVolume) -> str:
         return "too small"
     if volume.block != claim.block:
         return "of the other volumeMode"
-    if not serves(volume, claim):
+    if not can_serve(volume, claim):
         return f"without access mode {', '.join(sorted(set(claim.access_modes) - set(volume.access_modes)))}"
-    return "" if fits(volume, claim) else "of another VolumeAttributesClass"
+    return "" if can_hold(volume, claim) else "of another VolumeAttributesClass"
 
 
 def _make_finding(request: Request, pod: PodToStart, id_: str, message: str, remedy: str) -> Finding:
     is_there = not request.missing and not request.made
     evidence = f"claim {request.claim.key}: phase {request.claim.phase}" if is_there else f"used by {pod.workload}"
-    return found(id_, request.about, message, (evidence,), remedy)
+    return create_finding(id_, request.about, message, (evidence,), remedy)

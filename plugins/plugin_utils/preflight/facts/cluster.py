@@ -129,7 +129,7 @@ class ObservedCluster:
     wmco: str = ""
 
     @staticmethod
-    def openshift_versions(cluster_version: Mapping[str, Any]) -> tuple[str, str]:
+    def read_openshift_versions(cluster_version: Mapping[str, Any]) -> tuple[str, str]:
         """(openshift, updating_to) of a config.openshift.io/v1 ClusterVersion: status.history (state, version), status.desired.version."""
         status = cluster_version.get("status") or {}
         history = status.get("history") or []

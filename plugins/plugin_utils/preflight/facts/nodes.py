@@ -54,7 +54,7 @@ class ObservedCsiNode:
             else tuple(part.strip() for part in annotation.split(",") if part.strip()),
         )
 
-    def entry(self, driver: str) -> DriverEntry | None:
+    def find_entry(self, driver: str) -> DriverEntry | None:
         """What it says of a driver, None when it does not name it."""
         return next((one for one in self.drivers if one.name == driver), None)
 

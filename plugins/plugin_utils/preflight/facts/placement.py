@@ -24,7 +24,7 @@ class Requirement:
 Term = tuple[Requirement, ...]
 
 
-def terms_of(selector: Mapping[str, Any] | None) -> tuple[Term, ...] | None:
+def read_terms(selector: Mapping[str, Any] | None) -> tuple[Term, ...] | None:
     """Read a core/v1 NodeSelector; None where there is none, which lets every node pass."""
     if selector is None:
         return None
@@ -81,7 +81,7 @@ class Placement:
         placement = cls(
             os=str((spec.get("os") or {}).get("name", "")),
             selector=tuple(sorted((spec.get("nodeSelector") or {}).items())),
-            terms=terms_of(affinity.get("requiredDuringSchedulingIgnoredDuringExecution")),
+            terms=read_terms(affinity.get("requiredDuringSchedulingIgnoredDuringExecution")),
             tolerations=tuple(
                 Toleration(
                     str(toleration.get("key") or ""),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import quantity
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import read_quantity
 
 # By resource, in thousandths, so that an amount of 0 is not an absent one.
 Amounts = tuple[tuple[str, int], ...]
@@ -21,7 +21,9 @@ ContainerKind = Literal["container", "init", "sidecar"]
 
 def read_amounts(quantities: Mapping[str, Any] | None) -> Amounts:
     """Read quantities by resource."""
-    return tuple(sorted((sys.intern(name), quantity(str(text), 1000)) for name, text in (quantities or {}).items()))
+    return tuple(
+        sorted((sys.intern(name), read_quantity(str(text), 1000)) for name, text in (quantities or {}).items())
+    )
 
 
 @dataclass(frozen=True, slots=True)

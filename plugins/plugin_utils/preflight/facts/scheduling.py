@@ -22,7 +22,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placem
     Term,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.resources import PodResources
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import quantity
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import read_quantity
 
 # Labels that differ between the pods of one workload; no selector of a workload names them.
 _OF_ONE_POD = frozenset(
@@ -201,7 +201,7 @@ def _share_requests(requests: tuple[tuple[str, int], ...]) -> tuple[tuple[str, i
 
 def read_amount(resource: str, text: str) -> int:
     """An amount of a resource: cpu in thousandths, the rest in units."""
-    return quantity(text, 1000 if resource == "cpu" else 1)
+    return read_quantity(text, 1000 if resource == "cpu" else 1)
 
 
 def _find_ports(spec: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:

@@ -63,7 +63,7 @@ class Source:
                     read_only=bool(entry.get("readOnly")),
                     attribute=share_text(attributes.get("fsType") or attributes.get("fstype")),
                     protocol=share_text(attributes.get("protocol")),
-                    server=server_of(attributes),
+                    server=read_server(attributes),
                     secret=_has_secret(entry, attributes),
                     shared=bool(attributes.get("shareName") or attributes.get("sharename")),
                     assumed=_list_assumed(spec, entry),
@@ -81,7 +81,7 @@ def _list_assumed(spec: Mapping[str, Any], entry: Mapping[str, Any]) -> tuple[st
     return tuple(field for field in ASSUMED_OF_VOLUMES if spec.get(field) or entry.get(field))
 
 
-def server_of(parameters: Mapping[str, Any]) -> str:
+def read_server(parameters: Mapping[str, Any]) -> str:
     """The host of a share, by the attributes of a volume or the parameters of a class: source of SMB, server of Azure File."""
     text = str(parameters.get("source") or parameters.get("Source") or parameters.get("server") or "")
     return share_text(text.replace("\\", "/").lstrip("/").partition("/")[0])
@@ -146,7 +146,7 @@ class ClaimTemplate:
             storage_class=annotations.get(OLD_CLASS, spec.get("storageClassName")),
             access_modes=share_modes(tuple(spec.get("accessModes") or ())),
             block=spec.get("volumeMode") == "Block",
-            size=quantity(((spec.get("resources") or {}).get("requests") or {}).get("storage")),
+            size=read_quantity(((spec.get("resources") or {}).get("requests") or {}).get("storage")),
             narrowed=tuple(field for field in _NARROWING if spec.get(field) not in (None, "")),
         )
 
@@ -161,7 +161,7 @@ _UNITS: dict[str, Fraction] = {
 
 
 @lru_cache(maxsize=4096)
-def quantity(text: str | None, scale: int = 1) -> int:
+def read_quantity(text: str | None, scale: int = 1) -> int:
     """A Kubernetes quantity such as 10Gi times scale, rounded up as the API does; 0 where there is none."""
     match = _QUANTITY.fullmatch(str(text)) if text else None
     if match is None or match[2] not in _UNITS:

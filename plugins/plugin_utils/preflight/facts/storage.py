@@ -12,12 +12,12 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines, share_text
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import REGIONS, ZONES
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Requirement, Term, terms_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Requirement, Term, read_terms
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import (
     OLD_CLASS,
     ClaimTemplate,
     Source,
-    quantity,
+    read_quantity,
     share_modes,
 )
 
@@ -75,9 +75,9 @@ class ObservedVolume:
             deleting=bool(metadata.get("deletionTimestamp")),
             access_modes=share_modes(tuple(spec.get("accessModes") or ())),
             block=spec.get("volumeMode") == "Block",
-            size=quantity((spec.get("capacity") or {}).get("storage")),
+            size=read_quantity((spec.get("capacity") or {}).get("storage")),
             places=tuple((key, sys.intern(str(labels[key]))) for key in _PLACES if key in labels),
-            terms=terms_of((spec.get("nodeAffinity") or {}).get("required")),
+            terms=read_terms((spec.get("nodeAffinity") or {}).get("required")),
         )
 
 

@@ -70,7 +70,7 @@ class ObservedPod:
     def from_object(cls, pod: Mapping[str, Any], shape: int = -1) -> ObservedPod:
         """Read a core/v1 Pod. shape: its number."""
         metadata, spec = pod["metadata"], pod.get("spec") or {}
-        owner = owner_of(metadata)
+        owner = read_owner(metadata)
         options = (spec.get("securityContext") or {}).get("windowsOptions") or {}
         of_daemon_set = owner.startswith("DaemonSet/")
         waits, waits_since = _find_wait(pod)
@@ -121,7 +121,7 @@ def _find_wait(pod: Mapping[str, Any]) -> tuple[str, str]:
     return "it is Pending", since
 
 
-def owner_of(metadata: Mapping[str, Any]) -> str:
+def read_owner(metadata: Mapping[str, Any]) -> str:
     """ "Kind/name" of the object that controls this one, empty when none does."""
     return "/".join(filter(None, find_controller(metadata)))
 
@@ -204,7 +204,7 @@ class ObservedTemplate:
     def from_object(cls, kind: str, item: Mapping[str, Any]) -> ObservedTemplate:
         """Read a Deployment, StatefulSet, DaemonSet or ReplicaSet (apps/v1), ReplicationController (v1), Job or CronJob (batch/v1)."""
         metadata, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
-        namespace, name, owner = sys.intern(str(metadata["namespace"])), str(metadata["name"]), owner_of(metadata)
+        namespace, name, owner = sys.intern(str(metadata["namespace"])), str(metadata["name"]), read_owner(metadata)
         if owner and kind != "DaemonSet":
             return cls(kind, namespace, name, owner)
         outer = ((spec.get("jobTemplate") or {}).get("spec") or {}) if kind == "CronJob" else spec

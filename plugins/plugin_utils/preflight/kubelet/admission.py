@@ -23,14 +23,14 @@ class KubeletAdmission:
         """Note nodes whose kubelet does not run the pod: by its operating system, by its volumes, or because it does not run."""
         if twice := sorted({claim for claim in pod.claims if pod.claims.count(claim) > 1}):
             message = f"two of its volumes name claim {twice[0]}, and kubelets wait for both as if they were one"
-            split.unknown(split.nodes, "CSI-W21", message, "name the claim in one volume, and mount that volume twice")
+            split.doubt(split.nodes, "CSI-W21", message, "name the claim in one volume, and mount that volume twice")
         os = pod.placement.os
         if os and (foreign_nodes := self._index.linux if os == "windows" else self._index.windows):
             message = f"{SPEC_OS}{os}, and a kubelet of the other operating system rejects its pod"
-            split.blocked(
+            split.block(
                 foreign_nodes, "CSI-W20", message, change_template(pod.workload, f"nodeSelector kubernetes.io/os={os}")
             )
         message = "the node is being deleted, and its pods go with it"
-        split.unknown(self._deleting, "CSI-W21", message, "wait until the node is gone, then run preflight again")
+        split.doubt(self._deleting, "CSI-W21", message, "wait until the node is gone, then run preflight again")
         if not pod.node:
-            split.blocked(self._not_ready, "CSI-W20", "the node is not Ready", "check the conditions of the node")
+            split.block(self._not_ready, "CSI-W20", "the node is not Ready", "check the conditions of the node")

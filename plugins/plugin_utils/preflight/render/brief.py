@@ -13,8 +13,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view 
     format_headline,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import (
-    listed,
-    number,
+    format_list,
+    format_number,
     plain,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report
@@ -52,14 +52,14 @@ def _list_stopped_workloads(report: Report) -> Iterator[str]:
         workloads = [workload for workload in report.workloads if workload.starts_again == answer]
         yield from (f"{workload.workload} {words}: {workload.because}" for workload in workloads[:NAMED])
         if len(workloads) > NAMED:
-            yield f"and {number(len(workloads) - NAMED, 'other workload')} {words}"
+            yield f"and {format_number(len(workloads) - NAMED, 'other workload')} {words}"
 
 
 def _list_notes(report: Report) -> Iterator[str]:
     if report.unread:
         rules = [entry["rule"] for entry in report.unread if entry.get("rule")]
-        yield f"not checked, because it could not be read: {listed([entry['resource'] for entry in report.unread], 20)}"
+        yield f"not checked, because it could not be read: {format_list([entry['resource'] for entry in report.unread], 20)}"
         if rules:
             yield f"rules to grant for that: {', '.join(rules) if len(rules) <= NAMED else _ROLE}"
     if report.suppressed:
-        yield f"{number(len(report.suppressed), 'finding')} suppressed by kubewin_suppressions"
+        yield f"{format_number(len(report.suppressed), 'finding')} suppressed by kubewin_suppressions"

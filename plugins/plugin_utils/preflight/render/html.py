@@ -20,7 +20,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view 
     View,
     create_view,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import number, sentence
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import format_number, sentence
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding, Report
 
 # A line's evidence; more of it is in the JSON.
@@ -77,7 +77,7 @@ def _render_first(view: View) -> str:
     steps = f'<ol class="steps">{"".join(map(_render_step, view.first))}</ol>' if view.first else _NOTHING
     assumptions = view.parts["assumptions"].lines
     if not view.first and assumptions:
-        steps = f'<p>Check <a href="#assumptions">{number(len(assumptions), "assumption")}</a>.</p>'
+        steps = f'<p>Check <a href="#assumptions">{format_number(len(assumptions), "assumption")}</a>.</p>'
     return page.section("first", "What to do first", steps, ' tabindex="-1"')
 
 
@@ -87,7 +87,7 @@ def _render_step(group: FindingGroup) -> str:
         for remedy in group.remedies[:NAMED]
     )
     hidden = len(group.remedies) - NAMED
-    rest_text = f"<p>And {number(hidden, 'other remedy', 'other remedies')}.</p>" if hidden > 0 else ""
+    rest_text = f"<p>And {format_number(hidden, 'other remedy', 'other remedies')}.</p>" if hidden > 0 else ""
     concerns = f"Affects {group.concerns}. " if group.concerns else ""
     return f'<li>{remedies}{rest_text}<p class="soft">{_render_badges(group)} {_link_finding(group.id)} {concerns}{page.text(group.why)}</p></li>'
 
@@ -149,7 +149,7 @@ def _render_group(group: FindingGroup) -> str:
     rows_table = page.table(columns, rows, f'aria-label="Objects of {group.id}"')
     return (
         f'<article class="finding" id="{group.id}"><h3>{group.id} {_render_badges(group)} '
-        f'<span class="soft">{number(group.total, "object")}</span></h3>'
+        f'<span class="soft">{format_number(group.total, "object")}</span></h3>'
         f"<p>{page.text(group.why)}{link_text}</p>{remedy}{rows_table}{note}</article>\n"
     )
 

@@ -18,7 +18,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view 
     CHECKS,
     format_headline,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import number, plain
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import format_number, plain
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report
 
 _RESULTS = {"no": "failure", "unknown": "error", "skipped": "skipped"}
@@ -55,7 +55,7 @@ def render_junit(report: Report) -> bytes:
             JunitCase(
                 assumption.message,
                 "skipped",
-                f"assumed for {number(len(assumption.workloads), 'workload')}",
+                f"assumed for {format_number(len(assumption.workloads), 'workload')}",
                 (CHECKS.get(assumption.kind, ""),),
             )
             for assumption in report.assumptions

@@ -21,7 +21,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view 
     View,
     create_view,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import number, plain
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import format_number, plain
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import SEVERITIES, Report
 
 # Lines of a table that a reader of a terminal is shown.
@@ -35,7 +35,7 @@ _NAMES = 34
 def render_terminal(report: Report, width: int = 100) -> str:
     """The text; no line is longer than width unless a word is."""
     view = create_view(report, SHOWN)
-    counts = ", ".join(number(view.severities[entry], entry) for entry in SEVERITIES)
+    counts = ", ".join(format_number(view.severities[entry], entry) for entry in SEVERITIES)
     source = f"{plain(view.cluster)}: {plain(view.versions)}, read at {plain(view.taken_at)}, by {view.collection}"
     verdict = textwrap.fill(f"{view.headline.upper()}: {plain(view.answer)}", width)
     parts = [
@@ -65,7 +65,7 @@ def _render_steps(view: View, width: int) -> str:
             f"{plain(remedy.remedy)} ({remedy.describe_objects(plain, plain)})" for remedy in group.remedies[:NAMED]
         ]
         hidden = len(group.remedies) - NAMED
-        texts += [f"and {number(hidden, 'other remedy', 'other remedies')}"] if hidden > 0 else []
+        texts += [f"and {format_number(hidden, 'other remedy', 'other remedies')}"] if hidden > 0 else []
         texts += [f"affects {group.concerns}"] if group.concerns else []
         kind = f"{group.severity}, unknown" if group.doubt else group.severity
         rows += [[f"{position}.", kind, group.id, texts[0]], *(["", "", "", text] for text in texts[1:])]
@@ -98,7 +98,7 @@ def _render_objects(part: ReportPart, width: int) -> str:
     if not rows:
         return f"{part.key.upper()}: all {ready:,} are OK" if ready else ""
     text = render_table([column.upper() for column in part.columns[:3]], rows, width, _NAMES)
-    further = f"{number(ready, f'further {noun}')} OK" if ready else ""
-    hidden = f"{number(part.hidden, 'line')} not shown" if part.hidden else ""
+    further = f"{format_number(ready, f'further {noun}')} OK" if ready else ""
+    hidden = f"{format_number(part.hidden, 'line')} not shown" if part.hidden else ""
     notes = "; ".join(filter(None, (further, hidden)))
     return f"{text}\n({notes})" if notes else text

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, replace
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import (
-    listed,
-    nothing_there,
-    number,
+    describe_no_workloads,
+    format_list,
+    format_number,
     sentence,
     starts_with_command,
 )
@@ -214,7 +214,7 @@ def _shorten(part: ReportPart, most: int) -> ReportPart:
 def _create_assumptions(report: Report) -> ReportPart:
     rows = [
         (
-            number(len(assumption.workloads), "workload"),
+            format_number(len(assumption.workloads), "workload"),
             " -> ".join(filter(None, (assumption.message, CHECKS.get(assumption.kind)))),
         )
         for assumption in report.assumptions
@@ -239,10 +239,10 @@ def _create_roll(roll: Roll | None) -> ReportPart:
 
 def _describe_drain(node: NodeRoll) -> str:
     """What a drain needs, and where its pods go."""
-    targets = f", go to {listed(node.targets, 3)}" if node.targets else ""
-    parts = [f"{number(node.pods, 'pod')}{targets}"]
-    parts += [f"budgets: {listed(node.budgets, 3)}"] if node.budgets else []
-    parts += [f"wait until it is back: {listed(node.waiting, 3)}"] if node.waiting else []
+    targets = f", go to {format_list(node.targets, 3)}" if node.targets else ""
+    parts = [f"{format_number(node.pods, 'pod')}{targets}"]
+    parts += [f"budgets: {format_list(node.budgets, 3)}"] if node.budgets else []
+    parts += [f"wait until it is back: {format_list(node.waiting, 3)}"] if node.waiting else []
     return "; ".join(parts)
 
 
@@ -251,7 +251,7 @@ def format_headline(report: Report) -> str:
     count = len(report.assumptions)
     if report.verdict != "ready" or not count:
         return HEADLINES[report.verdict]
-    return f"{HEADLINES['ready']}, if {number(count, 'assumption holds', 'assumptions hold')}"
+    return f"{HEADLINES['ready']}, if {format_number(count, 'assumption holds', 'assumptions hold')}"
 
 
 # What goes away by itself with what comes before it on the same object: a plugin needs csi-proxy to run, and runs to register.
@@ -298,16 +298,18 @@ def format_answer(report: Report) -> str:
     lost, doubtful, total = counts["no"], counts["unknown"], sum(counts.values())
     accepted = sum(bool(workload.accepted) for workload in report.workloads)
     if lost:
-        answer = f"{lost:,} of {number(total, 'workload')} will not start again"
+        answer = f"{lost:,} of {format_number(total, 'workload')} will not start again"
         answer += f"; {doubtful:,} {'is' if doubtful == 1 else 'are'} unknown" if doubtful else ""
     elif doubtful:
-        subject = f"{doubtful:,} of {number(total, 'workload')}" if doubtful < total else f"all {total:,} workloads"
+        subject = (
+            f"{doubtful:,} of {format_number(total, 'workload')}" if doubtful < total else f"all {total:,} workloads"
+        )
         subject = "the only workload" if total == 1 else subject
         answer = f"for {subject} it is unknown whether {'it' if doubtful == 1 else 'they'} will start again"
     elif total:
         answer = "the only workload will start again" if total == 1 else f"all {total:,} workloads will start again"
     else:
-        answer = nothing_there(report.unread)
+        answer = describe_no_workloads(report.unread)
     if accepted:
         answer += f"; {accepted:,} of these {'is' if accepted == 1 else 'are'} accepted"
     target = _format_target(report.target.as_dict())
@@ -330,7 +332,7 @@ def _create_comparison(comparison: Comparison | None) -> ReportPart:
     target = f" with {_format_target(comparison.target)}" if comparison.target else ""
     text = (
         f"The report of {_format_time(comparison.taken_at)}{target} was {HEADLINES[comparison.verdict]}. Since then "
-        f"{number(len(comparison.fixed), 'finding')} fixed, {len(comparison.new):,} new, {len(comparison.unchanged):,} unchanged."
+        f"{format_number(len(comparison.fixed), 'finding')} fixed, {len(comparison.new):,} new, {len(comparison.unchanged):,} unchanged."
     )
     rows = [
         (change, cause.id, cause.object)
@@ -347,7 +349,7 @@ def _create_workload_line(workload: WorkloadVerdict) -> ReportRow:
             _STARTS_AGAIN[workload.starts_again],
             workload.because,
             _RUNS_ON[workload.runs_on],
-            listed(workload.volumes, 3) or "none",
+            format_list(workload.volumes, 3) or "none",
         ),
         mark=workload.starts_again,
         evidence=(
@@ -360,7 +362,7 @@ def _create_workload_line(workload: WorkloadVerdict) -> ReportRow:
 
 def _create_node_line(node: NodeVerdict) -> ReportRow:
     return ReportRow(
-        cells=(node.node, _NODE[node.ok], node.because, listed(node.drivers) or "none needed"),
+        cells=(node.node, _NODE[node.ok], node.because, format_list(node.drivers) or "none needed"),
         mark=node.ok,
         evidence=node.evidence,
         findings=node.findings,
@@ -375,7 +377,7 @@ def _create_volume_line(volume: VolumeVerdict) -> ReportRow:
             volume.because,
             volume.claim or "no claim",
             volume.driver or volume.source,
-            listed(volume.nodes, 3) or "no node",
+            format_list(volume.nodes, 3) or "no node",
         ),
         mark=volume.ok,
         evidence=volume.evidence,
@@ -410,7 +412,7 @@ def _group_findings(report: Report, most: int) -> tuple[FindingGroup, ...]:
     for name, findings in by_id.items():
         findings.sort(key=lambda finding: (SEVERITIES.index(finding.severity), finding.object))
         remedies = group_values((finding.remedy, finding) for finding in findings)
-        concerns = [number(counts[name], kind) for kind, counts in stopped.items() if counts[name]]
+        concerns = [format_number(counts[name], kind) for kind, counts in stopped.items() if counts[name]]
         groups.append(
             FindingGroup(
                 id=name,

@@ -46,7 +46,7 @@ def starts_with_command(text: str) -> bool:
     return text.partition(" ")[0] in _COMMANDS
 
 
-def number(count: int, singular: str, plural: str = "") -> str:
+def format_number(count: int, singular: str, plural: str = "") -> str:
     """ "1 node", "3 nodes", "12,000 nodes"."""
     return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
@@ -55,15 +55,15 @@ def number(count: int, singular: str, plural: str = "") -> str:
 _NEEDED = frozenset(kind.plural for kind in (kinds.NODE, kinds.POD, *kinds.TEMPLATES))
 
 
-def nothing_there(unread: Iterable[Mapping[str, str]]) -> str:
+def describe_no_workloads(unread: Iterable[Mapping[str, str]]) -> str:
     """The text for no workload: there is none, or it could not be read."""
     lacking = sorted(_NEEDED & {entry["resource"] for entry in unread})
     if lacking:
-        return f"which workloads on Windows have volumes is unknown, because {listed(lacking)} could not be read"
+        return f"which workloads on Windows have volumes is unknown, because {format_list(lacking)} could not be read"
     return "no workload on Windows uses volumes"
 
 
-def listed(names: Sequence[str], most: int = 5) -> str:
+def format_list(names: Sequence[str], most: int = 5) -> str:
     """The first names, and how many more there are."""
     shown = ", ".join(names[:most])
     return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown

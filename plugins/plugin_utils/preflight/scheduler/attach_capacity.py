@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, union
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import listed
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, unite
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import create_finding
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import format_list
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_volume_limits import (
     NodeVolumeLimits,
     Unique,
@@ -37,7 +37,7 @@ class AttachCapacity:
         """That nodes take each of a workload's pods, and not the volumes of all of them; its pods of today go before."""
         if sum(pod.count for pod, _nodes in places) < 2 or workload.kind == "DaemonSet":
             return None
-        nodes = union(nodes for dummy, nodes in places)
+        nodes = unite(nodes for dummy, nodes in places)
         needs = [(pod.count, *self._limits.collect_needs(pod)) for pod, _nodes in places]
         named: set[Unique] = set()
         needed: Counter[str] = Counter()
@@ -50,14 +50,14 @@ class AttachCapacity:
             room = self._count_room(driver, nodes, leaving, number, _find_least_share(driver, needs))
             if room < number:
                 what = f"its pods need {number} volumes of {driver}, and the nodes that accept them can attach {room}"
-                evidence = tuple(f"Node {node.name}" for node in self._index.each(nodes))[:3]
-                return found("CSI-N33", workload.key, what, evidence, _REMEDY)
+                evidence = tuple(f"Node {node.name}" for node in self._index.list_nodes(nodes))[:3]
+                return create_finding("CSI-N33", workload.key, what, evidence, _REMEDY)
         return None
 
     def _count_room(self, driver: str, nodes: int, leaving: set[Unique], enough: int, share: int) -> int:
         """How many volumes nodes take together in whole shares, up to enough; a node without a limit takes all."""
         limits, room = self._limits.limits.get(driver, {}), 0
-        for node in self._index.each(nodes):
+        for node in self._index.list_nodes(nodes):
             free = self._limits.count_room(driver, node.name, leaving) if node.name in limits else enough
             room += free - free % share
             if room >= enough:
@@ -82,7 +82,7 @@ class AttachCapacity:
                 unlimited &= ~self._index.bit.get(name, 0)
             groups = sorted((nodes for nodes in by_nodes if not nodes & unlimited), key=lambda nodes: nodes.bit_count())
             groups_by_node = group_values(
-                (node.name, number) for number, nodes in enumerate(groups) for node in self._index.each(nodes)
+                (node.name, number) for number, nodes in enumerate(groups) for node in self._index.list_nodes(nodes)
             )
             rooms: Counter[tuple[int, ...]] = Counter()
             for name, numbers in groups_by_node.items():
@@ -91,10 +91,10 @@ class AttachCapacity:
                 contended = [groups[number] for number in overfull]
                 needed = sum((by_nodes[nodes] for nodes in contended), Counter())
                 keys = tuple(sorted(needed))
-                what = f"{listed(keys, 3)} need {needed.total()} volumes of {driver} together"
+                what = f"{format_list(keys, 3)} need {needed.total()} volumes of {driver} together"
                 what += f", and the nodes that accept them can attach {room}"
-                evidence = tuple(f"Node {node.name}" for node in self._index.each(union(contended)))[:3]
-                yield keys, found("CSI-N33", f"Windows nodes, driver {driver}", what, evidence, _REMEDY)
+                evidence = tuple(f"Node {node.name}" for node in self._index.list_nodes(unite(contended)))[:3]
+                yield keys, create_finding("CSI-N33", f"Windows nodes, driver {driver}", what, evidence, _REMEDY)
 
     def _collect_needs(
         self, workloads: Sequence[StartingWorkload]

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodShape
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import create_finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet.admission import KubeletAdmission
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.inter_pod_affinity import InterPodAffinity
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_affinity import NodeAffinity
@@ -80,13 +80,13 @@ class Scheduler:
         self.infos.send_away(pod.leaving)
         for plugin in self._of_bound_pods if pod.node else self._filters:
             plugin.filter_pod(pod, split)
-        answers = split.answers("the scheduler may put it there")
-        for request in self._claims.of(pod):
+        answers = split.list_answers("the scheduler may put it there")
+        for request in self._claims.list_requests(pod):
             split = Split("schedule", nodes, maker, request.volume_key)
             self._restrictions.filter_claim(request, pod, split)
             because = self._binding.filter_claim(request, pod, split)
             self._zone.filter_claim(request, pod, split)
-            answers += split.answers(because)
+            answers += split.list_answers(because)
         return answers
 
     def find_fixed_nodes(self, pod: PodToStart) -> tuple[int, int]:
@@ -95,7 +95,7 @@ class Scheduler:
         self._check_profile(pod, split)
         for plugin in self._fixed:
             plugin.filter_pod(pod, split)
-        for request in self._claims.of(pod):
+        for request in self._claims.list_requests(pod):
             self._binding.filter_claim(request, pod, split)
             self._zone.filter_claim(request, pod, split)
         nodes = self._index.all & ~split.find_nodes("no")
@@ -130,14 +130,14 @@ class Scheduler:
         """Whether these are the filters that decide, and whether the pod is in the queue."""
         if pod.placement.scheduler:
             message = f"spec.schedulerName is {pod.placement.scheduler}, whose rules are unknown"
-            split.unknown(split.nodes, "CSI-W21", message, "check the events of its pods")
+            split.doubt(split.nodes, "CSI-W21", message, "check the events of its pods")
         if pod.placement.gated:
             message = "the pod has schedulingGates, and waits until a controller removes them"
-            split.unknown(split.nodes, "CSI-W21", message, "find the controller that removes the gates")
+            split.doubt(split.nodes, "CSI-W21", message, "find the controller that removes the gates")
         for resource in ("nodes", "pods"):
             if resource in self._index.unread:
-                split.unread("CSI-W21", resource, f"{resource} could not be read")
+                split.report_unread("CSI-W21", resource, f"{resource} could not be read")
 
 
 def _make_finding(pod: PodToStart, id_: str, message: str, remedy: str) -> Finding:
-    return found(id_, pod.workload, message, (f"Pod {pod.namespace}/{pod.name}",), remedy)
+    return create_finding(id_, pod.workload, message, (f"Pod {pod.namespace}/{pod.name}",), remedy)

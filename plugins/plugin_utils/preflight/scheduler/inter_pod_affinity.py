@@ -11,7 +11,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.schedu
     PodShape,
     matches_labels,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, union
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, unite
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_info import NodeInfos
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
@@ -31,12 +31,12 @@ class InterPodAffinity:
         """Block nodes that a term excludes; a term about labels of namespaces is unknown."""
         if self.is_open(pod.shape):
             message = "an affinity between pods selects namespaces, or a label that its controller sets"
-            split.unknown(split.nodes, "CSI-W21", message, "name the namespaces in the term")
+            split.doubt(split.nodes, "CSI-W21", message, "name the namespaces in the term")
             return
         remedy = "add nodes, or change the affinity between the pods"
         # Preemption brings no pod to a node.
         message = "its required podAffinity excludes the node"
-        split.blocked(self._find_unattracted(pod.shape), "CSI-W20", message, remedy)
+        split.block(self._find_unattracted(pod.shape), "CSI-W20", message, remedy)
         for message, nodes in (
             ("its required podAntiAffinity excludes the node", self._find_repelled(pod.shape)),
             ("the podAntiAffinity of a pod there excludes the node", self._find_repelling(pod.shape)),
@@ -59,7 +59,7 @@ class InterPodAffinity:
 
     def _find_repelled(self, shape: PodShape) -> int:
         """Nodes in the domain of a pod that the pod's anti-affinity names."""
-        return union(
+        return unite(
             self._find_domains(term.topology_key, self._infos.find_nodes(names))
             for term in shape.anti_affinity
             for other_shape, names in self._infos.list_pods()
@@ -68,7 +68,7 @@ class InterPodAffinity:
 
     def _find_repelling(self, shape: PodShape) -> int:
         """Nodes in the domain of a pod whose anti-affinity names the pod."""
-        return union(
+        return unite(
             self._find_domains(term.topology_key, self._infos.find_nodes(names))
             for other_shape, names in self._infos.list_pods(limiting=True)
             for term in other_shape.anti_affinity
@@ -79,7 +79,7 @@ class InterPodAffinity:
         """Nodes outside the domains of the pods that the affinity names; the first pod of a group may go anywhere."""
         if not shape.affinity:
             return 0
-        nodes = union(
+        nodes = unite(
             self._infos.find_nodes(names)
             for other_shape, names in self._infos.list_pods()
             if all(_selects(term, shape, other_shape) for term in shape.affinity)
@@ -97,7 +97,7 @@ class InterPodAffinity:
     def _find_domains(self, key: str, nodes: int) -> int:
         """All nodes that have the same value of a label as one of these."""
         return (
-            union(value_nodes for _value, value_nodes in self._index.by_value(key) if value_nodes & nodes)
+            unite(value_nodes for _value, value_nodes in self._index.group_by_label(key) if value_nodes & nodes)
             if nodes
             else 0
         )

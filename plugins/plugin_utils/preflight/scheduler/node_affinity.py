@@ -22,8 +22,8 @@ class NodeAffinity:
         nodes = self._index.all
         added = self._index.runtime_classes.get(placement.runtime_class, ANYWHERE)
         for key, value in (*placement.selector, *added.selector):
-            nodes &= self._index.with_label(key, value)
-        return nodes if placement.terms is None else nodes & self._index.matching(placement.terms, exact=True)
+            nodes &= self._index.find_labelled(key, value)
+        return nodes if placement.terms is None else nodes & self._index.find_matching(placement.terms, exact=True)
 
     def filter_pod(self, pod: PodToStart, split: Split) -> None:
         """Block nodes that do not match."""
@@ -32,11 +32,9 @@ class NodeAffinity:
         for by, selector in (("nodeSelector", placement.selector), ("RuntimeClass", added.selector)):
             for key, value in selector:
                 message = f"{by} {key}={value} does not match the node's labels"
-                outside = index.all & ~index.with_label(key, value)
-                split.blocked(
-                    outside, "CSI-W20", message, "label the nodes, or recreate the pods with another selector"
-                )
+                outside = index.all & ~index.find_labelled(key, value)
+                split.block(outside, "CSI-W20", message, "label the nodes, or recreate the pods with another selector")
         if placement.terms is not None:
-            outside = index.all & ~index.matching(placement.terms, exact=True)
+            outside = index.all & ~index.find_matching(placement.terms, exact=True)
             message = "its required node affinity does not match the node"
-            split.blocked(outside, "CSI-W20", message, "label the nodes, or recreate the pods with another affinity")
+            split.block(outside, "CSI-W20", message, "label the nodes, or recreate the pods with another affinity")

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodShape, read_amount
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, union
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, unite
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
 
 # A shape and the node of a pod that has it.
@@ -124,9 +124,9 @@ class NodeInfos:
                 lower = (
                     names for other_shape, names in self.list_pods() if _is_lower(other_shape.priority, shape.priority)
                 )
-                preempted = union(map(self.find_nodes, lower))
-            split.blocked(nodes & ~preempted, "CSI-W20", message, remedy)
-            split.unknown(nodes & preempted, "CSI-W21", f"{message}, and it may preempt pods there", remedy)
+                preempted = unite(map(self.find_nodes, lower))
+            split.block(nodes & ~preempted, "CSI-W20", message, remedy)
+            split.doubt(nodes & preempted, "CSI-W21", f"{message}, and it may preempt pods there", remedy)
 
     def _change(self, pod: ResidentPod, count: int) -> None:
         """Give a node back what so many pods take."""

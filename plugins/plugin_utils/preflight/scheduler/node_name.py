@@ -21,4 +21,4 @@ class NodeName:
         if pod.node:
             message = f"the pod is bound to node {pod.node}"
             remedy = "recreate its pods without spec.nodeName"
-            split.blocked(split.nodes & ~self._index.bit.get(pod.node, 0), "CSI-W20", message, remedy)
+            split.block(split.nodes & ~self._index.bit.get(pod.node, 0), "CSI-W20", message, remedy)

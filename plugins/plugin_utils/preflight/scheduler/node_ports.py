@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodShape
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import union
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import unite
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_info import NodeInfos
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
@@ -25,7 +25,7 @@ class NodePorts:
         if not shape.ports:
             return 0
         occupied = self._infos.list_pods(limiting=True)
-        return union(
+        return unite(
             self._infos.find_nodes(nodes) for other_shape, nodes in occupied if _find_conflict(shape, other_shape)
         )
 

@@ -32,7 +32,7 @@ class NodeResourcesFit:
             # Preemption cannot help there.
             small = self._index.all & ~self._infos.find_large_nodes(resource, amount)
             message = f"the node has less than {shown} of {resource} in all"
-            split.blocked(small, "CSI-W20", message, "add nodes that have more, or request less")
+            split.block(small, "CSI-W20", message, "add nodes that have more, or request less")
             full = self._index.all & ~self._infos.find_room(resource, amount)
             message = f"the node has less than {shown} of {resource} left"
             self._infos.block(split, pod.shape, full, message, "add nodes, or scale down other workloads")

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import Taint
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, accepted
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, is_accepted
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.taint_toleration import (
     collect_tolerations,
 )
@@ -26,6 +26,6 @@ class NodeUnschedulable:
 
     def filter_pod(self, pod: PodToStart, split: Split) -> None:
         """Block cordoned nodes, unless the pod tolerates that."""
-        if not accepted(_UNSCHEDULABLE, collect_tolerations(self._index, pod)):
-            names = self._index.names(self._cordoned & split.nodes)[:NAMED_NODES]
-            split.blocked(self._cordoned, "CSI-W20", "the node is cordoned", f"kubectl uncordon {' '.join(names)}")
+        if not is_accepted(_UNSCHEDULABLE, collect_tolerations(self._index, pod)):
+            names = self._index.list_names(self._cordoned & split.nodes)[:NAMED_NODES]
+            split.block(self._cordoned, "CSI-W20", "the node is cordoned", f"kubectl uncordon {' '.join(names)}")

@@ -20,12 +20,12 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.schedu
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import Source
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedClaim
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, union
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, unite
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import change_template
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import (
     Claims,
     Request,
-    provisioner,
+    name_provisioner,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
@@ -55,10 +55,10 @@ class NodeVolumeLimits:
         unread = [resource for resource in ("csinodes", "pods", "volumeattachments") if resource in index.unread]
         if unread:
             message = f"{' and '.join(unread)} could not be read, so the number of volumes on the nodes is unknown"
-            split.unknown(split.nodes, "CSI-W21", message, f"let this account list {' and '.join(unread)}")
+            split.doubt(split.nodes, "CSI-W21", message, f"let this account list {' and '.join(unread)}")
         if linux := split.nodes & self._unlisted:
             message = "attach limits of Linux nodes are not read"
-            split.unknown(linux, "CSI-W21", message, change_template(pod.workload, "nodeSelector kubernetes.io/os"))
+            split.doubt(linux, "CSI-W21", message, change_template(pod.workload, "nodeSelector kubernetes.io/os"))
         for driver in sorted(drivers):
             own_volumes = {volume for volume in volumes if volume[0] == driver}
             for (limit, count), nodes in sorted(self._room.get(driver, {}).items()):
@@ -66,13 +66,13 @@ class NodeVolumeLimits:
                     continue
                 # A volume that the node holds already is none more.
                 full = nodes & split.nodes
-                for node in index.each(full & union(self._holders.get(volume, 0) for volume in own_volumes)):
+                for node in index.list_nodes(full & unite(self._holders.get(volume, 0) for volume in own_volumes)):
                     new = len(own_volumes - self._held[node.name][0])
                     if not new or count + new <= limit:
                         full &= ~index.bit[node.name]
                 message = f"the node's attach limit for {driver} is {limit} volumes, and {count} are in use"
                 remedy = "add nodes, or move pods with volumes of this driver to other nodes"
-                split.blocked(full, "CSI-W20", message, remedy)
+                split.block(full, "CSI-W20", message, remedy)
 
     def count_room(self, driver: str, node: str, leaving: set[Unique]) -> int:
         """How many volumes of a driver a node with a limit takes besides those that stay there."""
@@ -82,7 +82,10 @@ class NodeVolumeLimits:
     def collect_needs(self, pod: PodToStart) -> tuple[set[Unique], Counter[str]]:
         """The volumes that a pod names, and how many of each driver are made with its like."""
         new_volumes = {
-            unique for request in self._claims.of(pod) if request.made for unique in self._identify_request(request)
+            unique
+            for request in self._claims.list_requests(pod)
+            if request.made
+            for unique in self._identify_request(request)
         }
         needed: Counter[str] = Counter()
         for driver, _handle in new_volumes:
@@ -113,7 +116,7 @@ class NodeVolumeLimits:
     @cached_property
     def _unlisted(self) -> int:
         """Linux nodes without a CSINode."""
-        return self._index.linux & ~union(self._index.bit.get(name, 0) for name in self._index.csi_nodes)
+        return self._index.linux & ~unite(self._index.bit.get(name, 0) for name in self._index.csi_nodes)
 
     @cached_property
     def _room(self) -> dict[str, dict[tuple[int, int], int]]:
@@ -160,7 +163,7 @@ class NodeVolumeLimits:
             yield from _identify_source(inline.source, inline=True)
 
     def _collect_volumes(self, pod: PodToStart) -> Iterator[Unique]:
-        for request in self._claims.of(pod):
+        for request in self._claims.list_requests(pod):
             yield from self._identify_request(request)
         for inline in pod.inline:
             yield from _identify_source(inline.source, inline=True)
@@ -182,7 +185,7 @@ class NodeVolumeLimits:
         plugin = in_tree.find_by_name(storage_class.provisioner)
         if plugin is None or plugin.field in COUNTED:
             # A name that no driver gives: two claims are two volumes.
-            yield provisioner(storage_class), f"claim {claim.key}"
+            yield name_provisioner(storage_class), f"claim {claim.key}"
 
 
 def _identify_source(source: Source, inline: bool = False) -> Iterator[Unique]:

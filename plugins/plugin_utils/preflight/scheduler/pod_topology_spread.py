@@ -35,10 +35,10 @@ class PodTopologySpread:
         """Block nodes that lack a label or whose domain has too many pods."""
         remedy = "label the nodes, or set whenUnsatisfiable to ScheduleAnyway"
         message = "the node lacks a label of its topologySpreadConstraints"
-        split.blocked(self._find_unlabelled(pod.shape), "CSI-W20", message, remedy)
+        split.block(self._find_unlabelled(pod.shape), "CSI-W20", message, remedy)
         if self.is_open(pod.shape):
             message = "its topologySpreadConstraints compare a label that its controller sets"
-            split.unknown(split.nodes, "CSI-W21", message, "create the report again when a pod of its template runs")
+            split.doubt(split.nodes, "CSI-W21", message, "create the report again when a pod of its template runs")
             return
         message = "the node's domain has too many of its pods for its topologySpreadConstraints"
         remedy = "add nodes to the other domains, or raise maxSkew"
@@ -77,7 +77,7 @@ class PodTopologySpread:
                 and matches_labels(selector, dict(other_shape.labels))
             ):
                 pods.update({node: count for node, count in nodes.items() if index.bit.get(node, 0) & counted})
-        domains = {value: nodes for value, nodes in index.by_value(constraint.topology_key) if nodes & counted}
+        domains = {value: nodes for value, nodes in index.group_by_label(constraint.topology_key) if nodes & counted}
         in_domain: Counter[str] = Counter()
         for node, count in pods.items():
             in_domain[index.nodes[node].labels[constraint.topology_key]] += count

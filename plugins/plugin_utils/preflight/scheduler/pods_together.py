@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodShape
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedVolume
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, find_position, union
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, find_position, unite
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_info import NodeInfos, ResidentPod
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import (
     NO_PROVISIONER,
     Claims,
     Request,
-    provisioner,
-    reachable,
+    find_reaching_nodes,
+    name_provisioner,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Places, PodToStart
 
@@ -54,18 +54,22 @@ class PodsTogether:
     def _list_first_positions(self, places: Places) -> Sequence[int]:
         if not any(self.depends_on_first(pod) for pod, _nodes in places):
             return (0,)
-        nodes = union(nodes for _pod, nodes in places)
+        nodes = unite(nodes for _pod, nodes in places)
         positions = [position for position in range(nodes.bit_length()) if nodes >> position & 1]
         return positions[:: 1 + len(positions) // _FIRST_NODES] or (0,)
 
     def _list_static_requests(self, pod: PodToStart) -> list[Request]:
         """The claims that take a volume which exists once their pod is placed, the smallest first as the scheduler does."""
-        requests = (request for request in self._claims.of(pod) if request.open and self._claims.waits(request))
-        classes = ((request, self._claims.storage_class(request)) for request in requests)
+        requests = (
+            request
+            for request in self._claims.list_requests(pod)
+            if request.open and self._claims.is_bound_late(request)
+        )
+        classes = ((request, self._claims.find_class(request)) for request in requests)
         static = (
             request
             for request, storage_class in classes
-            if storage_class is not None and provisioner(storage_class) in NO_PROVISIONER
+            if storage_class is not None and name_provisioner(storage_class) in NO_PROVISIONER
         )
         return sorted(static, key=lambda request: request.claim.size)
 
@@ -93,14 +97,14 @@ class PodsTogether:
         return len(placed)
 
     def _list_free(self, request: Request, taken: _TakenVolumes) -> Iterator[ObservedVolume]:
-        return (volume for volume in self._claims.candidates(request) if volume.name not in taken.names)
+        return (volume for volume in self._claims.find_candidates(request) if volume.name not in taken.names)
 
     def _filter_by_volumes(self, requests: Sequence[Request], nodes: int, taken: _TakenVolumes) -> int:
         for request in requests:
             if request.claim.key in taken.pins and not request.made:
                 nodes &= taken.pins[request.claim.key]
             else:
-                nodes &= union(reachable(self._index, volume) for volume in self._list_free(request, taken))
+                nodes &= unite(find_reaching_nodes(self._index, volume) for volume in self._list_free(request, taken))
         return nodes
 
     def _take_volumes(self, requests: Sequence[Request], node: int, taken: _TakenVolumes) -> bool:
@@ -110,7 +114,10 @@ class PodsTogether:
         for request in requests:
             if not request.made and request.claim.key in taken.pins:
                 continue
-            reached = ((candidate, reachable(self._index, candidate)) for candidate in self._list_free(request, taken))
+            reached = (
+                (candidate, find_reaching_nodes(self._index, candidate))
+                for candidate in self._list_free(request, taken)
+            )
             volume, nodes = next((pair for pair in reached if pair[0].name not in names and pair[1] & node), (None, 0))
             if volume is None:
                 return False

@@ -13,7 +13,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placem
     Placement,
     Toleration,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, accepted, union
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, is_accepted, unite
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import change_template
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import NAMED_NODES
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
@@ -52,10 +52,10 @@ class TaintToleration:
         """The nodes whose taints a pod tolerates."""
         added = self._index.runtime_classes.get(placement.runtime_class, ANYWHERE).tolerations
         tolerations = placement.tolerations + added + _ADDED_BY_ADMISSION
-        return union(
+        return unite(
             nodes
             for taints, nodes in self._taints.items()
-            if all(taint.effect == "PreferNoSchedule" or accepted(taint, tolerations) for taint in taints)
+            if all(taint.effect == "PreferNoSchedule" or is_accepted(taint, tolerations) for taint in taints)
         )
 
     def filter_pod(self, pod: PodToStart, split: Split) -> None:
@@ -65,7 +65,7 @@ class TaintToleration:
         known_tolerations = tuple(toleration for toleration in tolerations if toleration.operator in _OPERATORS)
         for taints, nodes in self._taints.items():
             for taint in taints:
-                if not nodes & split.nodes or taint.effect not in effects or accepted(taint, known_tolerations):
+                if not nodes & split.nodes or taint.effect not in effects or is_accepted(taint, known_tolerations):
                     continue
                 shown = f"{taint.key}={taint.value}" if taint.value else taint.key
                 compared = [
@@ -75,11 +75,11 @@ class TaintToleration:
                 ]
                 if compared:
                     message = f"its toleration of taint {shown}:{taint.effect} has operator {compared[0].operator}, expected Equal or Exists"
-                    split.unknown(nodes, "CSI-W21", message, "use operator Equal or Exists")
+                    split.doubt(nodes, "CSI-W21", message, "use operator Equal or Exists")
                     continue
                 message = f"taint {shown}:{taint.effect} is not tolerated"
-                names = self._index.names(nodes & split.nodes)[:NAMED_NODES]
-                split.blocked(nodes, "CSI-W20", message, _find_remedy(pod, taint, " ".join(names)))
+                names = self._index.list_names(nodes & split.nodes)[:NAMED_NODES]
+                split.block(nodes, "CSI-W20", message, _find_remedy(pod, taint, " ".join(names)))
 
 
 def _find_remedy(pod: PodToStart, taint: Taint, nodes: str) -> str:

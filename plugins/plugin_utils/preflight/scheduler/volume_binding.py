@@ -22,8 +22,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import (
     Claims,
     Request,
-    provisioner,
-    reachable,
+    find_reaching_nodes,
+    name_provisioner,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
@@ -54,19 +54,19 @@ class VolumeBinding:
         if volume is not None:
             self._filter_by_affinity(request, volume, split)
             return f"volume {volume.name} is reachable there"
-        if request.open and not self._claims.waits(request) and self._claims.candidates(request):
+        if request.open and not self._claims.is_bound_late(request) and self._claims.find_candidates(request):
             message = f"{request.volume_key}: several volumes fit, and different nodes reach them"
-            split.unknown(split.nodes, "CSI-W21", message, "set spec.volumeName in the claim")
+            split.doubt(split.nodes, "CSI-W21", message, "set spec.volumeName in the claim")
             return ""
         # If the node is gone, the external-provisioner asks the scheduler for another one
         # (https://github.com/kubernetes-csi/external-provisioner, pkg/controller/controller.go, prepareProvision).
-        if claim.selected_node in index.bit and self._claims.waits(request):
+        if claim.selected_node in index.bit and self._claims.is_bound_late(request):
             outside = index.all & ~index.bit.get(claim.selected_node, 0)
             message = f"{request.volume_key}: the scheduler has selected node {claim.selected_node} for its volume"
             remedy = f"if provisioning hangs: kubectl -n {claim.namespace} annotate pvc {claim.name} volume.kubernetes.io/selected-node-"
-            split.blocked(outside, "CSI-W20", message, remedy)
+            split.block(outside, "CSI-W20", message, remedy)
             return "the scheduler has chosen the node"
-        if not request.open or self._claims.waits(request):
+        if not request.open or self._claims.is_bound_late(request):
             self._check_free_volumes(request, split)
             return "its volume is selected or provisioned where the pod goes"
         self._check_immediate_provisioning(request, split)
@@ -75,11 +75,11 @@ class VolumeBinding:
     def _check_free_volumes(self, request: Request, split: Split) -> None:
         """Free in-tree volumes: the scheduler chooses one by its node affinity as written, and translates that before it binds the volume
         (binder.go, checkBindings)."""
-        for volume in self._claims.candidates(request) if request.open else ():
+        for volume in self._claims.find_candidates(request) if request.open else ():
             moved = self._find_migrated_nodes(_TRANSLATED.get(volume.source.field, ("", ""))[0])
             message = f"{request.volume_key}: volume {volume.name} fits, and whether it does when it is translated for CSI is unknown"
-            split.unknown(
-                moved & reachable(self._index, volume), "CSI-W21", message, "set spec.volumeName in the claim"
+            split.doubt(
+                moved & find_reaching_nodes(self._index, volume), "CSI-W21", message, "set spec.volumeName in the claim"
             )
 
     def _filter_by_affinity(self, request: Request, volume: ObservedVolume, split: Split) -> None:
@@ -95,24 +95,24 @@ class VolumeBinding:
             remedy = (
                 "recreate the PersistentVolume with the volume ID of AWS; until then the scheduler rejects its pods"
             )
-            split.blocked(migrated, "CSI-W20", message, remedy)
-            split.unknown(split.nodes, "CSI-W21", message, remedy)
+            split.block(migrated, "CSI-W20", message, remedy)
+            split.doubt(split.nodes, "CSI-W21", message, remedy)
         if outside & split.nodes:
             message = f"{request.volume_key}: nodeAffinity of volume {volume.name} does not match the node"
             remedy = "add a node that reaches the volume, or copy the data to another volume"
             if volume.source.field == "local" and not self._match_affinity(volume):
                 message = f"{request.volume_key}: volume {volume.name} is a disk of a deleted node"
                 remedy = "add the node again with the same name, or restore the data to another volume"
-            split.blocked(outside, "CSI-W20", message, remedy)
+            split.block(outside, "CSI-W20", message, remedy)
 
     def _match_affinity(self, volume: ObservedVolume) -> int:
         """The nodes that the affinity of a volume lets pass, which is translated on nodes that migrate its plugin."""
-        nodes = reachable(self._index, volume)
+        nodes = find_reaching_nodes(self._index, volume)
         plugin, key = _TRANSLATED.get(volume.source.field, ("", ""))
         moved = self._find_migrated_nodes(plugin)
         if not moved:
             return nodes
-        translated = reachable(self._index, replace(volume, terms=_translate_affinity(volume, key)))
+        translated = find_reaching_nodes(self._index, replace(volume, terms=_translate_affinity(volume, key)))
         return (nodes & ~moved) | (translated & moved)
 
     def _find_migrated_nodes(self, plugin: str) -> int:
@@ -126,25 +126,27 @@ class VolumeBinding:
 
     def _check_immediate_provisioning(self, request: Request, split: Split) -> None:
         """A claim whose volume is provisioned before its pod is scheduled, without regard to the pod."""
-        storage_class = self._claims.storage_class(request)
+        storage_class = self._claims.find_class(request)
         if storage_class is None:
             return
         if "csinodes" in self._index.unread:
             message = (
                 f"{request.volume_key}: CSINodes could not be read, so where its volume can be provisioned is unknown"
             )
-            split.unread("CSI-W21", "csinodes", message)
+            split.report_unread("CSI-W21", "csinodes", message)
         if storage_class.name not in self._topology_keys:
             self._topology_keys[storage_class.name] = self._find_topology_keys(storage_class)
         if keys := self._topology_keys[storage_class.name]:
             message = f"{request.volume_key}: its volume is provisioned in any zone before the pod is scheduled ({', '.join(keys)})"
             remedy = "recreate the claim with a StorageClass that has volumeBindingMode WaitForFirstConsumer"
-            split.unknown(split.nodes, "CSI-W21", message, remedy)
+            split.doubt(split.nodes, "CSI-W21", message, remedy)
 
     def _find_topology_keys(self, storage_class: ObservedClass) -> tuple[str, ...]:
         """The labels by which nodes differ in whether they reach volumes of a class."""
-        index, name = self._index, provisioner(storage_class)
-        keys = {key for node in index.csi_nodes.values() if (entry := node.entry(name)) for key in entry.topology_keys}
+        index, name = self._index, name_provisioner(storage_class)
+        keys = {
+            key for node in index.csi_nodes.values() if (entry := node.find_entry(name)) for key in entry.topology_keys
+        }
         keys |= {part.key for term in storage_class.allowed or () for part in term}
         labels = sorted(keys)
         places = {tuple(node.labels.get(key) for key in labels) for node in index.node_list}

@@ -36,7 +36,7 @@ class VolumeRestrictions:
             disks = {(inline.source.field, inline.source.handle) for inline in other_pod.volumes.inline}
             if nodes and not other_pod.finished and not own_disks.isdisjoint(disks):
                 message = f"pod {other_pod.key} on {other_pod.node} has a volume that may be the same disk"
-                split.unknown(nodes, "CSI-W21", message, "use claims for these volumes")
+                split.doubt(nodes, "CSI-W21", message, "use claims for these volumes")
 
     @cached_property
     def _pods_by_claim(self) -> Mapping[str, list[ObservedPod]]:
@@ -91,7 +91,7 @@ class VolumeRestrictions:
 
     def _has_several_pods(self, pod: PodToStart) -> bool:
         """Whether a workload with a pod on each node, or with ordinals, has more than one."""
-        nodes = self._index.fitting(pod.placement) & self._index.windows
+        nodes = self._index.find_fitting(pod.placement) & self._index.windows
         return not pod.workload.startswith("DaemonSet ") or bool(nodes & (nodes - 1))
 
     def _is_replaced(self, other_pod: ObservedPod, pod: PodToStart) -> bool:

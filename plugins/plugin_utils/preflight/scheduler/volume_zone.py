@@ -28,11 +28,11 @@ class VolumeZone:
             outside = self._find_zoned_nodes() & ~self._match_zone(volume.places)
             shown = ", ".join(f"{key}={value}" for key, value in volume.places)
             message = f"{request.volume_key}: labels {shown} of volume {volume.name} do not match the node's labels"
-            split.blocked(outside, "CSI-W20", message, "add a node in the volume's zone, or correct the labels")
+            split.block(outside, "CSI-W20", message, "add a node in the volume's zone, or correct the labels")
 
     def _find_zoned_nodes(self) -> int:
         """Nodes with any label of zone or region."""
-        return self._index.matching(tuple((Requirement(key, "Exists"),) for key in (*ZONES, *REGIONS)), exact=True)
+        return self._index.find_matching(tuple((Requirement(key, "Exists"),) for key in (*ZONES, *REGIONS)), exact=True)
 
     def _match_zone(self, places: Iterable[tuple[str, str]]) -> int:
         """Nodes whose labels are a volume's; the newer label of a node answers for the older one of a volume."""
@@ -43,11 +43,11 @@ class VolumeZone:
                 # The scheduler passes over a label that it cannot read.
                 continue
             newer = ZONES[0] if key in ZONES else REGIONS[0]
-            labelled = index.matching(((Requirement(key, "Exists"),),), exact=True)
+            labelled = index.find_matching(((Requirement(key, "Exists"),),), exact=True)
             matching = newest = 0
             for value in values:
-                matching |= index.with_label(key, value)
-                newest |= index.with_label(newer, value)
+                matching |= index.find_labelled(key, value)
+                newest |= index.find_labelled(newer, value)
             nodes &= matching | (newest & ~labelled)
         return nodes
 

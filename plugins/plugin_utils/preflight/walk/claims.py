@@ -93,26 +93,26 @@ class Claims:
             ((volume.storage_class, volume) for volume in free), lambda volume: (volume.size, volume.name)
         )
 
-    def of(self, pod: PodToStart) -> tuple[Request, ...]:
+    def list_requests(self, pod: PodToStart) -> tuple[Request, ...]:
         """Every claim of a pod."""
         # A pod is asked about by one step after the other.
         if self._last[0] is not pod:
-            self._last = (pod, tuple(self._each(pod)))
+            self._last = (pod, tuple(self._make_requests(pod)))
         return self._last[1]
 
-    def _each(self, pod: PodToStart) -> Iterator[Request]:
+    def _make_requests(self, pod: PodToStart) -> Iterator[Request]:
         for key in pod.claims:
             claim = self._index.claims.get(key)
             absent = ObservedClaim(pod.namespace, key.partition("/")[2])
-            yield Request(key, absent, missing=True) if claim is None else self.there(claim)
+            yield Request(key, absent, missing=True) if claim is None else self.read_request(claim)
         for template in pod.made:
-            yield self.new(template, pod.namespace, pod.name)
+            yield self.make_request(template, pod.namespace, pod.name)
 
-    def there(self, claim: ObservedClaim) -> Request:
+    def read_request(self, claim: ObservedClaim) -> Request:
         """A claim that exists."""
-        return self._one(claim.key, claim)
+        return self._find_volume(claim.key, claim)
 
-    def new(self, template: ClaimTemplate, namespace: str, pod: str) -> Request:
+    def make_request(self, template: ClaimTemplate, namespace: str, pod: str) -> Request:
         """A claim that is made with a pod."""
         # Of a StatefulSet, else of a generic ephemeral volume; only a name that a volume is reserved for matters.
         names = (f"{template.name}-{pod}", f"{pod}-{template.name}")
@@ -130,59 +130,62 @@ class Claims:
             narrowed=template.narrowed,
             phase="Pending",
         )
-        return self._one(f"new claim {namespace}/{template.name}", claim, is_new=True)
+        return self._find_volume(f"new claim {namespace}/{template.name}", claim, is_new=True)
 
-    def _one(self, volume_key: str, claim: ObservedClaim, is_new: bool = False) -> Request:
+    def _find_volume(self, volume_key: str, claim: ObservedClaim, is_new: bool = False) -> Request:
         name = claim.storage_class
         if name is None:
             default = self._index.default_class if is_new or self._sets_default_later else None
             name = default.name if default is not None else ""
         volume = self._index.volumes.get(claim.volume)
         if not claim.volume and claim.phase not in ("Bound", "Lost"):
-            reserved = [candidate for candidate in self._index.reserved.get(claim.key, ()) if belongs(candidate, claim)]
+            reserved = [
+                candidate for candidate in self._index.reserved.get(claim.key, ()) if is_reserved_for(candidate, claim)
+            ]
             volume = next(
-                (candidate for candidate in reserved if fits(candidate, claim) and serves(candidate, claim)), None
+                (candidate for candidate in reserved if can_hold(candidate, claim) and can_serve(candidate, claim)),
+                None,
             )
         return Request(volume_key, claim, made=is_new, storage_class=name, volume=volume)
 
-    def storage_class(self, request: Request) -> ObservedClass | None:
+    def find_class(self, request: Request) -> ObservedClass | None:
         """The class that makes its volume."""
         return self._index.classes.get(request.storage_class)
 
-    def waits(self, request: Request) -> bool:
+    def is_bound_late(self, request: Request) -> bool:
         """Whether its volume is chosen or made only once a pod is scheduled."""
-        found = self.storage_class(request)
+        found = self.find_class(request)
         return found is not None and found.binding_mode == WAITS
 
-    def candidates(self, request: Request) -> list[ObservedVolume]:
+    def find_candidates(self, request: Request) -> list[ObservedVolume]:
         """Free volumes that a claim could take, smallest first."""
         claim = request.claim
         return [
             volume
             for volume in self._free.get(request.storage_class, ())
-            if fits(volume, claim) and serves(volume, claim)
+            if can_hold(volume, claim) and can_serve(volume, claim)
         ]
 
     def find_volume(self, request: Request) -> ObservedVolume | None:
         """The volume that a claim has or asks for, or that it gets before its pod is placed; None if that is not decided."""
-        if request.volume is not None or not request.open or self.waits(request):
+        if request.volume is not None or not request.open or self.is_bound_late(request):
             return request.volume
-        volumes = self.candidates(request)
-        return volumes[0] if len({reachable(self._index, volume) for volume in volumes}) == 1 else None
+        volumes = self.find_candidates(request)
+        return volumes[0] if len({find_reaching_nodes(self._index, volume) for volume in volumes}) == 1 else None
 
     @cached_property
     def _open_requests(self) -> Mapping[str, list[tuple[Request, int]]]:
         """By class, claims without a volume and those that workloads make with their pods, each with how many of them."""
         index = self._index
-        requests = [(self.there(claim), 1) for claim in index.snapshot.claims]
+        requests = [(self.read_request(claim), 1) for claim in index.snapshot.claims]
         for template in index.snapshot.templates:
             if template.owner or not template.runs:
                 continue
             everywhere = template.kind == "DaemonSet"
-            pods = len(index.names(index.fitting(template.placement))) if everywhere else template.replicas
+            pods = len(index.list_names(index.find_fitting(template.placement))) if everywhere else template.replicas
             count = template.parallel if pods is None else pods
             requests += [
-                (self.new(one, template.namespace, template.name), count) for one in template.volumes.ephemeral
+                (self.make_request(one, template.namespace, template.name), count) for one in template.volumes.ephemeral
             ]
             for claim_template in template.claim_templates:
                 ordinals = range(template.first, template.first + count)
@@ -190,23 +193,23 @@ class Claims:
                     f"{template.namespace}/{claim_template.name}-{template.name}-{ordinal}" for ordinal in ordinals
                 )
                 absent = sum(name not in index.claims for name in names)
-                requests.append((self.new(claim_template, template.namespace, template.name), absent))
+                requests.append((self.make_request(claim_template, template.namespace, template.name), absent))
         return group_values((request.storage_class, (request, count)) for request, count in requests if request.open)
 
     def is_contended(self, request: Request) -> bool:
         """Whether other claims may take every free volume that a claim could take, as which comes first is not known."""
-        names = {volume.name for volume in self.candidates(request)}
+        names = {volume.name for volume in self.find_candidates(request)}
         requests = self._open_requests.get(request.storage_class, ())
         if sum(count for dummy, count in requests) <= len(names):
             return False
         rivals = (
             count
             for other_request, count in requests
-            if any(volume.name in names for volume in self.candidates(other_request))
+            if any(volume.name in names for volume in self.find_candidates(other_request))
         )
         return sum(rivals) > len(names)
 
-    def promised(self, request: Request) -> ObservedVolume | None:
+    def find_reserved_volume(self, request: Request) -> ObservedVolume | None:
         """A volume reserved for a claim that the scheduler takes for it and the volume controller never binds.
 
         The scheduler does not compare the access modes of such a volume, the controller does.
@@ -215,11 +218,15 @@ class Claims:
         if claim.selected_node:
             return None
         for volume in self._index.reserved.get(claim.key, ()):
-            if volume.storage_class == request.storage_class and belongs(volume, claim) and fits(volume, claim):
-                return None if serves(volume, claim) else volume
+            if (
+                volume.storage_class == request.storage_class
+                and is_reserved_for(volume, claim)
+                and can_hold(volume, claim)
+            ):
+                return None if can_serve(volume, claim) else volume
         return None
 
-    def static(self, pod: PodToStart) -> Static:
+    def share_static_volumes(self, pod: PodToStart) -> Static:
         """Where the claims of a pod that wait for it would take volumes that are there.
 
         The scheduler takes for each claim, the smallest first, the smallest volume that fits and that this node reaches;
@@ -227,16 +234,16 @@ class Claims:
         """
         open_ = [
             request
-            for request in self.of(pod)
-            if request.open and self.waits(request) and not request.claim.selected_node
+            for request in self.list_requests(pod)
+            if request.open and self.is_bound_late(request) and not request.claim.selected_node
         ]
         open_.sort(key=lambda request: request.claim.size)
-        options = {request.volume_key: self.candidates(request) for request in open_}
+        options = {request.volume_key: self.find_candidates(request) for request in open_}
         found = Static()
         names = {one.name: one for volumes in options.values() for one in volumes}
         parts: dict[frozenset[str], int] = {frozenset(): self._index.all}
         for name, volume in names.items():
-            reached = reachable(self._index, volume)
+            reached = find_reaching_nodes(self._index, volume)
             for there, nodes in list(parts.items()):
                 if nodes_here := nodes & reached:
                     parts[there] = nodes & ~reached
@@ -244,7 +251,7 @@ class Claims:
         for there, nodes in parts.items():
             if not nodes or not there:
                 continue
-            outcomes = _outcomes(
+            outcomes = _list_outcomes(
                 [(key, [one for one in volumes if one.name in there]) for key, volumes in options.items()]
             )
             for key in options:
@@ -255,7 +262,7 @@ class Claims:
         return found
 
 
-def _outcomes(options: Sequence[tuple[str, list[ObservedVolume]]]) -> set[frozenset[str]]:
+def _list_outcomes(options: Sequence[tuple[str, list[ObservedVolume]]]) -> set[frozenset[str]]:
     """The sets of claims that get a volume, for every way to choose among volumes of one size."""
     states: set[tuple[frozenset[str], frozenset[str]]] = {(frozenset(), frozenset())}
     for key, volumes in options:
@@ -268,12 +275,12 @@ def _outcomes(options: Sequence[tuple[str, list[ObservedVolume]]]) -> set[frozen
     return {served for dummy, served in states}
 
 
-def belongs(volume: ObservedVolume, claim: ObservedClaim) -> bool:
+def is_reserved_for(volume: ObservedVolume, claim: ObservedClaim) -> bool:
     """Whether a volume is reserved for a claim or bound to it."""
     return volume.claim == claim.key and volume.claim_uid in ("", claim.uid)
 
 
-def fits(volume: ObservedVolume, claim: ObservedClaim) -> bool:
+def can_hold(volume: ObservedVolume, claim: ObservedClaim) -> bool:
     """Whether a volume is large enough, of the same mode and of no attributes class."""
     return (
         volume.size >= claim.size
@@ -283,21 +290,21 @@ def fits(volume: ObservedVolume, claim: ObservedClaim) -> bool:
     )
 
 
-def serves(volume: ObservedVolume, claim: ObservedClaim) -> bool:
+def can_serve(volume: ObservedVolume, claim: ObservedClaim) -> bool:
     """Whether a volume has every access mode of a claim."""
     return set(claim.access_modes) <= set(volume.access_modes)
 
 
-def reachable(index: Index, volume: ObservedVolume) -> int:
+def find_reaching_nodes(index: Index, volume: ObservedVolume) -> int:
     """The nodes that a volume's own node affinity lets pass, label by label as the scheduler compares them."""
     if volume.terms is None:
         return index.all
     # Of a volume only labels are compared; an expression about a node's name is passed over.
     terms = tuple(tuple(requirement for requirement in term if not requirement.field) for term in volume.terms if term)
-    return index.all if () in terms else index.matching(terms, exact=True)
+    return index.all if () in terms else index.find_matching(terms, exact=True)
 
 
-def provisioner(storage_class: ObservedClass) -> str:
+def name_provisioner(storage_class: ObservedClass) -> str:
     """The name of the driver that makes volumes of a class: that of CSI where it took over."""
     plugin = in_tree.find_by_name(storage_class.provisioner)
     return plugin.driver if plugin is not None else storage_class.provisioner

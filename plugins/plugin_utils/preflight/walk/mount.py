@@ -21,9 +21,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import pars
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Requirement
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedAttachment
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index, union
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found, unread
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.migration import control_plane
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index, unite
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import create_finding, report_unread_lists
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.migration import decide_control_plane
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.volume_restrictions import ALONE
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.subjects import Subject, Subjects
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Usage, Workload
@@ -82,7 +82,7 @@ class Mounts:
             name: tuple(finding for finding in findings if finding.severity == "blocker")
             for name, findings in of_drivers.items()
         }
-        self._control = {plugin.field: control_plane(index, plugin) for plugin in in_tree.PLUGINS}
+        self._control = {plugin.field: decide_control_plane(index, plugin) for plugin in in_tree.PLUGINS}
         required = {name: driver.csi_driver.get("attachRequired", True) for name, driver in BY_NAME.items()}
         live = {driver.name: driver.spec.get("attachRequired", True) for driver in index.snapshot.drivers}
         attachable = {**required, **live} if "csidrivers" in index.unread else live
@@ -90,14 +90,14 @@ class Mounts:
         attaching = {attachment.attacher for attachment in index.snapshot.attachments if attachment.attached}
         self._declared = frozenset(attachable).intersection(BY_NAME) | attaching
         # What explains an answer that depends on a list, where nothing else does.
-        self._unread = unread(index.snapshot.unread)
+        self._unread = report_unread_lists(index.snapshot.unread)
 
     def attach(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Whether each volume gets to each node."""
         answers: list[StepAnswer] = []
-        for volume, key in self._keys(pod):
+        for volume, key in self._list_keys(pod):
             remaining = nodes
-            for answer in self._attached(pod, volume, key, nodes):
+            for answer in self._check_attaching(pod, volume, key, nodes):
                 answers.append(answer)
                 remaining &= ~answer.nodes
             answers += self._of(pod, "attach", volume, key, remaining)
@@ -105,31 +105,31 @@ class Mounts:
 
     def stage(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Whether the driver prepares each volume on each node."""
-        return [answer for volume, key in self._keys(pod) for answer in self._of(pod, "stage", volume, key, nodes)]
+        return [answer for volume, key in self._list_keys(pod) for answer in self._of(pod, "stage", volume, key, nodes)]
 
     def publish(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Whether the pod gets each volume there."""
         answers: list[StepAnswer] = []
-        for volume, key in self._keys(pod):
-            refusal = self._as_device(pod, volume, key)
+        for volume, key in self._list_keys(pod):
+            refusal = self._check_device(pod, volume, key)
             if refusal is None:
                 answers += self._of(pod, "publish", volume, key, nodes)
             else:
                 answers.append(StepAnswer.from_findings("publish", "no", nodes, (refusal,), volume))
         return answers
 
-    def _as_device(self, pod: PodToStart, volume: str, key: str) -> Finding | None:
+    def _check_device(self, pod: PodToStart, volume: str, key: str) -> Finding | None:
         """A volume with a file system that a container takes as a raw device; a raw one is refused as such."""
         subject = self._subjects.subjects.get(key)
         if volume not in pod.devices or (subject is not None and subject.asked is not None and subject.asked.block):
             return None
         message = "a container lists it in volumeDevices, but its volumeMode is Filesystem"
         about = subject.title if subject is not None else pod.workload
-        return found(
+        return create_finding(
             "CSI-V15", about, message, (f"{pod.workload}: volumeDevices",), "mount it with volumeMounts instead"
         )
 
-    def _keys(self, pod: PodToStart) -> Iterator[tuple[str, str]]:
+    def _list_keys(self, pod: PodToStart) -> Iterator[tuple[str, str]]:
         """Each volume as answers call it, with the key of its subject."""
         keys = [
             request.volume.name
@@ -137,7 +137,7 @@ class Mounts:
             else f"{request.volume_key} of {pod.workload}"
             if request.made
             else request.claim.key
-            for request in self._claims.of(pod)
+            for request in self._claims.list_requests(pod)
         ]
         keys += [f"inline {inline.source.field} {inline.name} of {pod.workload}" for inline in pod.inline]
         return zip(pod.volumes, keys, strict=True)
@@ -149,17 +149,19 @@ class Mounts:
             at = answer.nodes & nodes
             if at:
                 stops = answer.answer != "yes" and max(STEPS.index(answer.step), _ATTACH) == position
-                findings = (answer.findings or self._unread or (_left_out(pod, volume, answer),)) if stops else ()
+                findings = (
+                    (answer.findings or self._unread or (_report_unexplained(pod, volume, answer),)) if stops else ()
+                )
                 yield StepAnswer(step, answer.answer if stops else "yes", at, volume, answer.because, findings)
 
     def _well(self, key: str) -> int:
         """Where nothing else keeps a volume from its pod."""
-        return union(answer.nodes for answer in self._answers(key) if answer.answer == "yes")
+        return unite(answer.nodes for answer in self._answers(key) if answer.answer == "yes")
 
     def _answers(self, key: str) -> tuple[StepAnswer, ...]:
         return self._evaluated.answers.get(key, ())
 
-    def _attached(self, pod: PodToStart, volume: str, key: str, nodes: int) -> Iterator[StepAnswer]:
+    def _check_attaching(self, pod: PodToStart, volume: str, key: str, nodes: int) -> Iterator[StepAnswer]:
         """Where the volume cannot be attached, whatever its driver does on the node."""
         subject = self._subjects.subjects.get(key)
         if subject is None or not subject.driver:
@@ -178,7 +180,7 @@ class Mounts:
             message = f"its handle names zone {zone}, and no node of another zone can attach it"
             remedy = f"set spec.nodeAffinity of the volume to zone {zone}, so that the scheduler avoids other nodes"
             evidence = (f"{subject.title}: handle {subject.source.handle}",)
-            yield self._stops("no", "CSI-V31", subject, volume, outside, message, remedy, evidence)
+            yield self._stop("no", "CSI-V31", subject, volume, outside, message, remedy, evidence)
         if subject.driver in self._unattached:
             return
         if "volumeattachments" in self._index.unread:
@@ -197,11 +199,11 @@ class Mounts:
             evidence = (f"VolumeAttachments of {subject.driver}: none attached",)
             remedy = "check that the driver's external-attacher runs, and that its CSIDriver exists"
             if well := by_csi & self._well(key):
-                yield self._stops("unknown", "CSI-V32", subject, volume, well, message, remedy, evidence)
-        yield from self._migrated(subject, volume, nodes)
-        yield from self._old_attacher(subject, volume, by_csi)
-        if _one_node_only(subject):
-            yield from self._one_node(pod, subject, volume, key, nodes)
+                yield self._stop("unknown", "CSI-V32", subject, volume, well, message, remedy, evidence)
+        yield from self._check_migration(subject, volume, nodes)
+        yield from self._check_attacher(subject, volume, by_csi)
+        if _is_for_one_node(subject):
+            yield from self._check_one_node(pod, subject, volume, key, nodes)
 
     def _find_nodes_outside(self, zone: str, driver: str) -> int:
         """The nodes that say that they are in another zone than this."""
@@ -209,43 +211,43 @@ class Mounts:
             return 0
         driver_entry = BY_NAME.get(driver)
         keys = (*ZONES, *(driver_entry.topology_keys if driver_entry is not None else ()))
-        zoned = self._index.matching(tuple((Requirement(key, "Exists"),) for key in keys), exact=True)
-        return zoned & ~union(self._index.with_label(key, zone) for key in keys)
+        zoned = self._index.find_matching(tuple((Requirement(key, "Exists"),) for key in keys), exact=True)
+        return zoned & ~unite(self._index.find_labelled(key, zone) for key in keys)
 
-    def _migrated(self, subject: Subject, volume: str, nodes: int) -> Iterator[StepAnswer]:
+    def _check_migration(self, subject: Subject, volume: str, nodes: int) -> Iterator[StepAnswer]:
         """Where kubelet and control plane go different ways, the one waits for what the other does not do."""
         plugin, paths = subject.plugin, self._subjects.paths.get(subject.source.field)
         if plugin is None or paths is None:
             return
         control, version = self._control[plugin.field], self._index.snapshot.cluster.kubernetes
         if (by_csi := nodes & paths.csi) and control in ("in_tree", "unknown"):
-            first = self._index.names(by_csi)[0]
+            first = self._index.list_names(by_csi)[0]
             evidence = (f"Node {first}: kubelet {self._index.nodes[first].kubelet} uses CSI for {plugin.plugin}",)
             if control == "in_tree":
                 message = f"kubelets use CSI for {plugin.plugin} and the control plane attaches its volumes in-tree"
                 remedy = f"turn on CSIMigration{plugin.gate} in kube-controller-manager, or off in these kubelets"
-                yield self._stops("no", "CSI-V50", subject, volume, by_csi, message, remedy, evidence)
+                yield self._stop("no", "CSI-V50", subject, volume, by_csi, message, remedy, evidence)
             else:
                 message = (
                     f"kubelets use CSI for {plugin.plugin}, and whether the control plane {version} does is unknown"
                 )
                 remedy = f"check CSIMigration{plugin.gate} in the flags of kube-controller-manager"
-                yield self._stops("unknown", "CSI-V51", subject, volume, by_csi, message, remedy, evidence)
+                yield self._stop("unknown", "CSI-V51", subject, volume, by_csi, message, remedy, evidence)
         kubernetes = self._index.kubernetes
         is_removed = kubernetes is not None and kubernetes.minor >= parse(plugin.gone).minor
         if (in_tree_ := nodes & paths.in_tree) and is_removed and control == "csi":
-            first = self._index.names(in_tree_)[0]
+            first = self._index.list_names(in_tree_)[0]
             evidence = (f"Node {first}: kubelet {self._index.nodes[first].kubelet} mounts {plugin.field} in-tree",)
             message = (
                 f"kubelets mount {plugin.field} in-tree, and control plane {version} no longer attaches it that way"
             )
             remedy = "deploy the driver on these nodes, then upgrade their kubelets"
-            yield self._stops("no", "CSI-V50", subject, volume, in_tree_, message, remedy, evidence)
+            yield self._stop("no", "CSI-V50", subject, volume, in_tree_, message, remedy, evidence)
 
-    def _old_attacher(self, subject: Subject, volume: str, nodes: int) -> Iterator[StepAnswer]:
+    def _check_attacher(self, subject: Subject, volume: str, nodes: int) -> Iterator[StepAnswer]:
         """An external-attacher that refuses to attach a volume for one pod alone."""
         driver = BY_NAME.get(subject.driver)
-        controller = self._index.controller(driver) if driver is not None else None
+        controller = self._index.find_controller(driver) if driver is not None else None
         modes = subject.asked.access_modes if subject.asked is not None else ()
         if not nodes or controller is None or ALONE not in modes:
             return
@@ -255,9 +257,11 @@ class Mounts:
             about = f"Deployment {controller.observed.namespace}/{controller.observed.name}"
             message = f"access mode {ALONE} needs external-attacher 3.3.0 or later, and {about} has {version}"
             remedy = "upgrade the driver's installation"
-            yield self._stops("no", "CSI-V31", subject, volume, nodes, message, remedy, (f"{about}: {version}",))
+            yield self._stop("no", "CSI-V31", subject, volume, nodes, message, remedy, (f"{about}: {version}",))
 
-    def _one_node(self, pod: PodToStart, subject: Subject, volume: str, key: str, nodes: int) -> Iterator[StepAnswer]:
+    def _check_one_node(
+        self, pod: PodToStart, subject: Subject, volume: str, key: str, nodes: int
+    ) -> Iterator[StepAnswer]:
         """A volume that is attached to one node at a time: its holder, and the number of pods that need it."""
         for attachment in self._index.attachments_of.get(key, ()):
             node = self._index.nodes.get(attachment.node)
@@ -273,47 +277,50 @@ class Mounts:
                     f"Node {attachment.node}: {node.not_ready_because}",
                 )
                 remedy = f"repair the node, or, if it is shut down: kubectl taint nodes {attachment.node} {_OUT_OF_SERVICE}=nodeshutdown:NoExecute"
-                yield self._stops("no", "CSI-V52", subject, volume, elsewhere, message, remedy, evidence)
+                yield self._stop("no", "CSI-V52", subject, volume, elsewhere, message, remedy, evidence)
             return
-        if (stuck := self._stuck(subject)) is not None:
+        if (stuck := self._find_stuck_pod(subject)) is not None:
             if elsewhere := nodes & ~self._index.bit.get(stuck.node, 0):
                 message = f"pod {stuck.key} on node {stuck.node} still has it, and should have ended by {stuck.gone_by}"
-                observed = (f"Pod {stuck.key} metadata.deletionTimestamp: {stuck.gone_by}", *self._modes(subject))
+                observed = (
+                    f"Pod {stuck.key} metadata.deletionTimestamp: {stuck.gone_by}",
+                    *self._describe_modes(subject),
+                )
                 remedy = f"check the kubelet's log on {stuck.node}: the volume is detached once the pod has ended"
-                yield self._stops("unknown", "CSI-V53", subject, volume, elsewhere, message, remedy, observed)
+                yield self._stop("unknown", "CSI-V53", subject, volume, elsewhere, message, remedy, observed)
             return
-        holder = self._holder(pod, subject)
+        holder = self._find_holder(pod, subject)
         if holder is not None:
             if elsewhere := nodes & ~self._index.bit.get(holder.node, 0):
                 message = (
                     f"pod {holder.key} uses the volume on node {holder.node}, and only one node at a time can attach it"
                 )
-                observed = (f"Pod {holder.key} spec.nodeName: {holder.node}", *self._modes(subject))
+                observed = (f"Pod {holder.key} spec.nodeName: {holder.node}", *self._describe_modes(subject))
                 remedy = "run both workloads on one node by nodeSelector, or give each a volume of its own"
                 severity: Severity | None = "blocker" if elsewhere == nodes else None
-                yield self._stops("no", "CSI-V53", subject, volume, elsewhere, message, remedy, observed, severity)
-        elif rival := self._rival(pod, subject, nodes):
+                yield self._stop("no", "CSI-V53", subject, volume, elsewhere, message, remedy, observed, severity)
+        elif rival := self._find_rival(pod, subject, nodes):
             message = f"{rival} names it too, it is attached to one node at a time, and nothing keeps both on one node"
-            observed = (f"{rival} and {pod.workload}: {volume} in their pod templates", *self._modes(subject))
+            observed = (f"{rival} and {pod.workload}: {volume} in their pod templates", *self._describe_modes(subject))
             remedy = "keep both workloads on one node by nodeSelector, or give each a volume of its own"
-            yield self._stops("unknown", "CSI-V53", subject, volume, nodes, message, remedy, observed)
-        elif nodes & (nodes - 1) and volume in (*pod.shared, *self._inline_of_several(pod)):
+            yield self._stop("unknown", "CSI-V53", subject, volume, nodes, message, remedy, observed)
+        elif nodes & (nodes - 1) and volume in (*pod.shared, *self._list_shared_inline(pod)):
             users = f"its {pod.count} pods" if pod.count > 1 else "several pods"
             message = f"{users} share the volume, only one node at a time can attach it, and the scheduler may spread the pods"
-            observed = (f"{pod.workload}: {volume} in its pod template", *self._modes(subject))
+            observed = (f"{pod.workload}: {volume} in its pod template", *self._describe_modes(subject))
             remedy = "run the pods on one node by nodeSelector kubernetes.io/hostname, or give each a volume of its own"
-            yield self._stops("unknown", "CSI-V53", subject, volume, nodes, message, remedy, observed)
+            yield self._stop("unknown", "CSI-V53", subject, volume, nodes, message, remedy, observed)
 
-    def _inline_of_several(self, pod: PodToStart) -> tuple[str, ...]:
+    def _list_shared_inline(self, pod: PodToStart) -> tuple[str, ...]:
         several = pod.count > 1 or pod.workload.startswith("DaemonSet ")
         return tuple(f"inline {inline.name}" for inline in pod.inline) if several else ()
 
-    def _holder(self, pod: PodToStart, subject: Subject) -> ObservedPod | None:
+    def _find_holder(self, pod: PodToStart, subject: Subject) -> ObservedPod | None:
         """A pod of another workload that has the volume and does not go."""
         findings = (finding.id for answer in self._answers(subject.key) for finding in answer.findings)
         if "CSI-V19" in findings:
             return None
-        return next((holder for key, holder in self._users(subject).holding.items() if key != pod.workload), None)
+        return next((holder for key, holder in self._find_users(subject).holding.items() if key != pod.workload), None)
 
     @cached_property
     def _placed(self) -> Mapping[str, list[tuple[str, ObservedPod]]]:
@@ -323,7 +330,7 @@ class Mounts:
             (f"{pod.namespace}/{name}", (key, pod)) for key, pod in on_nodes for name in pod.volumes.claims
         )
 
-    def _users(self, subject: Subject) -> _Use:
+    def _find_users(self, subject: Subject) -> _Use:
         claim = subject.claim.key if subject.claim is not None else ""
         if claim not in self._uses:
             workloads, placed = self._use.users.get(claim, ()), self._placed.get(claim, ())
@@ -340,17 +347,17 @@ class Mounts:
             self._uses[claim] = _Use(holding, tuple(pod for dummy, pod in placed if pod.gone_by), starting)
         return self._uses[claim]
 
-    def _stuck(self, subject: Subject) -> ObservedPod | None:
+    def _find_stuck_pod(self, subject: Subject) -> ObservedPod | None:
         """A pod with the volume that is being deleted and does not go."""
-        for pod in self._users(subject).going:
+        for pod in self._find_users(subject).going:
             since = parse_time(pod.gone_by)
             if since is not None and self._index.snapshot.taken_at - since > _GOING:
                 return pod
         return None
 
-    def _rival(self, pod: PodToStart, subject: Subject, nodes: int) -> str:
+    def _find_rival(self, pod: PodToStart, subject: Subject, nodes: int) -> str:
         """A workload that starts with the same volume, maybe on another node, while no pod of either is on a node."""
-        starting = self._users(subject).starting
+        starting = self._find_users(subject).starting
         if pod.workload not in starting:
             return ""
         several = bool(nodes & (nodes - 1))
@@ -358,12 +365,12 @@ class Mounts:
         return next((rival.key for rival in rivals if several or rival.eligible != nodes), "")
 
     @staticmethod
-    def _modes(subject: Subject) -> tuple[str, ...]:
+    def _describe_modes(subject: Subject) -> tuple[str, ...]:
         modes = subject.volume.access_modes if subject.volume is not None else ()
         return (f"{subject.title} accessModes: {', '.join(modes)}",) if modes else ()
 
     @staticmethod
-    def _stops(
+    def _stop(
         answer: Answer,
         id_: str,
         subject: Subject,
@@ -374,17 +381,17 @@ class Mounts:
         evidence: tuple[str, ...],
         severity: Severity | None = None,
     ) -> StepAnswer:
-        finding = found(id_, subject.title, message, evidence, remedy, severity)
+        finding = create_finding(id_, subject.title, message, evidence, remedy, severity)
         return StepAnswer.from_findings("attach", answer, nodes, (finding,), volume)
 
 
-def _left_out(pod: PodToStart, volume: str, answer: StepAnswer) -> Finding:
+def _report_unexplained(pod: PodToStart, volume: str, answer: StepAnswer) -> Finding:
     """Stands for a volume of which nothing else says why it is not ready."""
     remedy = "use a kind of volume that this collection supports, or suppress this finding"
-    return found("CSI-W09", pod.workload, f"{volume}: {answer.because}", (f"used by {pod.workload}",), remedy)
+    return create_finding("CSI-W09", pod.workload, f"{volume}: {answer.because}", (f"used by {pod.workload}",), remedy)
 
 
-def _one_node_only(subject: Subject) -> bool:
+def _is_for_one_node(subject: Subject) -> bool:
     """As isMultiAttachForbidden of pkg/volume/util/util.go of kubernetes/kubernetes; a pod's own disks likewise."""
     if subject.inline:
         return subject.plugin is not None
@@ -411,7 +418,7 @@ def _find_attachment_faults(index: Index, attachment: ObservedAttachment) -> Ite
     # attaches within minutes, or it hangs.
     waits = (
         csi_node is not None
-        and csi_node.entry(attachment.attacher) is None
+        and csi_node.find_entry(attachment.attacher) is None
         and "does not contain driver" in attachment.attach_error
     )
     if error and not waits:
@@ -419,19 +426,19 @@ def _find_attachment_faults(index: Index, attachment: ObservedAttachment) -> Ite
         if not attachment.attach_error:
             did, remedy = "detached", mount or remedy
         evidence = (f"VolumeAttachment {attachment.name}: {error}",)
-        yield found("CSI-N34", about, f"{what} could not be {did}: {error}", evidence, remedy)
+        yield create_finding("CSI-N34", about, f"{what} could not be {did}: {error}", evidence, remedy)
     since = parse_time(attachment.waits_since)
     if since is not None and not attachment.deleting and not error and snapshot.taken_at - since > _ATTACHING:
         minutes = int((snapshot.taken_at - since).total_seconds() // 60)
         evidence = (f"VolumeAttachment {attachment.name} status.attached: false since {attachment.waits_since}",)
         message = f"attaching {what} has taken {minutes} minutes"
         remedy = f"kubectl describe volumeattachment {attachment.name}; check that the driver's attacher runs"
-        yield found("CSI-N34", about, message, evidence, remedy)
+        yield create_finding("CSI-N34", about, message, evidence, remedy)
     since = parse_time(attachment.deleting)
     if since is not None and snapshot.taken_at - since > _DETACHING:
         minutes = int((snapshot.taken_at - since).total_seconds() // 60)
         evidence = (f"VolumeAttachment {attachment.name} metadata.deletionTimestamp: {attachment.deleting}",)
         message = f"detaching {what} has taken {minutes} minutes"
-        yield found(
+        yield create_finding(
             "CSI-N35", about, message, evidence, mount or f"kubectl describe volumeattachment {attachment.name}"
         )

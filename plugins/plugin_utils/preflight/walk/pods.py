@@ -25,14 +25,14 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words i
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 
-def to_start(index: Index, workload: Workload) -> tuple[PodToStart, ...]:
+def list_pods_to_start(index: Index, workload: Workload) -> tuple[PodToStart, ...]:
     """The pods of a workload that starts anew: of one that is scaled to zero those that it would have.
 
     Without a template they are its present pods: a static pod stays on its node, others are placed again.
     """
     template = workload.template
     if template is None:
-        return tuple(_as_they_are(index, workload))
+        return tuple(_list_present(index, workload))
     claims = tuple(f"{workload.namespace}/{name}" for name in template.volumes.claims)
     leaving = tuple(list_resident_pods(index, workload.pods))
     admit = index.admit(template)
@@ -45,14 +45,14 @@ def to_start(index: Index, workload: Workload) -> tuple[PodToStart, ...]:
         claims=claims,
         made=template.volumes.ephemeral,
         inline=template.volumes.inline,
-        devices=_devices(template.volumes, workload.namespace),
+        devices=_list_devices(template.volumes, workload.namespace),
         shape=_admit_shape(index, template, admit).complete(shape for shape, _node in leaving),
         leaving=leaving,
         admit=admit,
         expected=max(1, template.replicas if template.replicas is not None else len(leaving), template.parallel),
     )
     if workload.ordinals or (workload.kind == "StatefulSet" and template.volumes.ephemeral):
-        return tuple(_ordinals(index, workload, template, pod))
+        return tuple(_number_pods(index, workload, template, pod))
     count = template.replicas or template.parallel
     shared = claims if count > 1 or workload.kind == "DaemonSet" else ()
     return (replace(pod, count=count, shared=shared, surges=template.surges),)
@@ -73,7 +73,7 @@ def list_resident_pods(index: Index, pods: Iterable[ObservedPod]) -> Iterator[tu
     return ((index.snapshot.shapes[pod.shape], pod.node) for pod in pods if pod.shape >= 0)
 
 
-def _ordinals(index: Index, workload: Workload, template: ObservedTemplate, pod: PodToStart) -> Iterator[PodToStart]:
+def _number_pods(index: Index, workload: Workload, template: ObservedTemplate, pod: PodToStart) -> Iterator[PodToStart]:
     """Ordinals with a claim or a volume that exists each by itself, all others together."""
     pod = replace(pod, shared=pod.claims if len(workload.ordinals) > 1 else ())
     alike = 0
@@ -104,23 +104,23 @@ def _ordinals(index: Index, workload: Workload, template: ObservedTemplate, pod:
             name=f"{workload.name}-{ordinal}",
             claims=pod.claims + existing,
             made=created + pod.made,
-            devices=_devices(template.volumes, workload.namespace, claim_keys),
+            devices=_list_devices(template.volumes, workload.namespace, claim_keys),
         )
     if alike:
         yield replace(pod, count=alike, made=template.claim_templates + pod.made)
 
 
-def _as_they_are(index: Index, workload: Workload) -> Iterator[PodToStart]:
+def _list_present(index: Index, workload: Workload) -> Iterator[PodToStart]:
     alike: Counter[PodToStart] = Counter()
     for pod in workload.pods:
         if workload.kind != "Pod" and pod.finished:
             continue
-        alike[_again(index, workload, pod)] += 1
+        alike[_repeat(index, workload, pod)] += 1
     for pod_to_start, count in alike.items():
         yield pod_to_start if count == 1 else replace(pod_to_start, name=workload.name, node="", count=count)
 
 
-def _again(index: Index, workload: Workload, pod: ObservedPod) -> PodToStart:
+def _repeat(index: Index, workload: Workload, pod: ObservedPod) -> PodToStart:
     single = workload.kind == "Pod"
     claim_keys = {
         claim_template.name: f"{pod.namespace}/{pod.name}-{claim_template.name}"
@@ -139,13 +139,13 @@ def _again(index: Index, workload: Workload, pod: ObservedPod) -> PodToStart:
             claim_template for claim_template in pod.volumes.ephemeral if claim_keys[claim_template.name] not in kept
         ),
         inline=pod.volumes.inline,
-        devices=_devices(pod.volumes, pod.namespace, claim_keys),
+        devices=_list_devices(pod.volumes, pod.namespace, claim_keys),
         shape=index.snapshot.shapes[pod.shape] if pod.shape >= 0 else NO_SHAPE,
         leaving=tuple(list_resident_pods(index, workload.pods)),
     )
 
 
-def _devices(volumes: Volumes, namespace: str, claim_keys: Mapping[str, str] = _NONE) -> tuple[str, ...]:
+def _list_devices(volumes: Volumes, namespace: str, claim_keys: Mapping[str, str] = _NONE) -> tuple[str, ...]:
     """What answers call the volumes that containers take as raw devices. own: claims by what they are made from."""
     return tuple(
         key

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import union
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import unite
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import create_finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Answer, Finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import (
     PodToStart,
@@ -33,21 +33,25 @@ class Split:
         self._maker, self._volume = maker, volume
         self._noted: dict[Answer, list[tuple[int, Callable[[], Finding]]]] = {"no": [], "unknown": []}
 
-    def blocked(self, nodes: int, id_: str, message: str, remedy: str, *evidence: str) -> None:
+    def block(self, nodes: int, id_: str, message: str, remedy: str, *evidence: str) -> None:
         """The pod cannot pass this step on these nodes."""
         self.note("no", nodes, partial(self._maker, id_, message, remedy, *evidence))
 
-    def unknown(self, nodes: int, id_: str, message: str, remedy: str, *evidence: str) -> None:
+    def doubt(self, nodes: int, id_: str, message: str, remedy: str, *evidence: str) -> None:
         """Whether it can is not known on these nodes."""
         self.note("unknown", nodes, partial(self._maker, id_, message, remedy, *evidence))
 
-    def unread(self, id_: str, resource: str, message: str) -> None:
+    def report_unread(self, id_: str, resource: str, message: str) -> None:
         """Whether it can is not known, because this list could not be read."""
-        self.unknown(self.nodes, id_, message, f"let this account list {resource}")
+        self.doubt(self.nodes, id_, message, f"let this account list {resource}")
 
     def note_about(self, answer: Answer, nodes: int, id_: str, object_name: str, message: str, remedy: str) -> None:
         """Either of these, with a finding about another object."""
-        self.note(answer, nodes, partial(found, id_, object_name, message, (f"{object_name}: {self._volume}",), remedy))
+        self.note(
+            answer,
+            nodes,
+            partial(create_finding, id_, object_name, message, (f"{object_name}: {self._volume}",), remedy),
+        )
 
     def note(self, answer: Answer, nodes: int, finding: Callable[[], Finding]) -> None:
         """Either of these, with a finding of another maker."""
@@ -56,9 +60,9 @@ class Split:
 
     def find_nodes(self, answer: Answer) -> int:
         """The nodes of which this was noted."""
-        return union(nodes for nodes, _finding in self._noted[answer]) & self.nodes
+        return unite(nodes for nodes, _finding in self._noted[answer]) & self.nodes
 
-    def answers(self, because: str) -> list[StepAnswer]:
+    def list_answers(self, because: str) -> list[StepAnswer]:
         """The answers. because: why it passes where nothing was noted."""
         remaining, answers = self.nodes, []
         for answer, noted in self._noted.items():
@@ -71,7 +75,7 @@ class Split:
         return answers
 
 
-def unclaimed(step: Step, pod: PodToStart, nodes: int) -> list[StepAnswer]:
+def answer_without_claims(step: Step, pod: PodToStart, nodes: int) -> list[StepAnswer]:
     """What a step about claims says of a pod's own volumes, and of a pod without any."""
     names = [f"inline {inline.name}" for inline in pod.inline]
     if not names and not pod.volumes:

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import verdict
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, union
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import listed
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, unite
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import create_finding
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import format_list
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_affinity import NodeAffinity
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Workload
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.pods import to_start
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.pods import list_pods_to_start
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import (
     SPEC_OS,
     STEPS,
@@ -55,9 +55,9 @@ class Walked:
             of_pod = answer.step == "schedule" and not answer.volume
             unsure = answer.answer == "unknown" and not of_pod and not self.ok
             return answer.step not in _SEEN_BY_SCHEDULER or unsure
-        return answer.step == max((stop.step for stop in self.stopped()), key=STEPS.index)
+        return answer.step == max((stop.step for stop in self.list_stops()), key=STEPS.index)
 
-    def stopped(self) -> Iterator[StepAnswer]:
+    def list_stops(self) -> Iterator[StepAnswer]:
         """The answers that are not yes."""
         return (answer for answer in self.answers if answer.answer != "yes")
 
@@ -72,7 +72,7 @@ def walk(index: Index, pod: PodToStart, nodes: int, rules: Rules) -> Walked:
             break
         step_answers = [answer for rule in rules.get(step, ()) for answer in rule(pod, remaining)]
         if step in rules:
-            step_answers += _unanswered(index, pod, step, step_answers, remaining)
+            step_answers += _answer_rest(index, pod, step, step_answers, remaining)
         for answer in step_answers:
             if answer.answer == "no":
                 remaining &= ~answer.nodes
@@ -84,7 +84,7 @@ def walk(index: Index, pod: PodToStart, nodes: int, rules: Rules) -> Walked:
     return Walked(pod, tuple(answers), remaining & ~unknown, nodes & ~remaining, remaining & unknown, placed)
 
 
-def _unanswered(
+def _answer_rest(
     index: Index, pod: PodToStart, step: Step, step_answers: Iterable[StepAnswer], nodes: int
 ) -> Iterator[StepAnswer]:
     """Stands for what no rule of a step mentions: it is unknown."""
@@ -95,10 +95,12 @@ def _unanswered(
     for volume in pod.volumes or ("",):
         uncovered = nodes & ~whole & ~covered[volume]
         if uncovered:
-            message = f"no rule decides whether {volume or 'the pod'} passes step {step} on {index.names(uncovered)[0]}"
+            message = (
+                f"no rule decides whether {volume or 'the pod'} passes step {step} on {index.list_names(uncovered)[0]}"
+            )
             evidence = (f"{pod.workload}: {volume or 'no volume'}",)
             remedy = "report this as a bug of the collection, or suppress this finding"
-            finding = found("CSI-W09", pod.workload, message, evidence, remedy)
+            finding = create_finding("CSI-W09", pod.workload, message, evidence, remedy)
             yield StepAnswer.from_findings(step, "unknown", uncovered, (finding,), volume)
 
 
@@ -111,23 +113,23 @@ def starts(walked: Walked, everywhere: bool = False) -> verdict.Answer:
         return "no"
     if everywhere and walked.blocked:
         return "no"
-    if walked.placed & walked.blocked or not walked.ok or walked.unknown & walked.placed & _unsure(walked):
+    if walked.placed & walked.blocked or not walked.ok or walked.unknown & walked.placed & _find_unsure_nodes(walked):
         return "unknown"
     return "unknown" if everywhere and walked.unknown else "yes"
 
 
-def _unsure(walked: Walked) -> int:
+def _find_unsure_nodes(walked: Walked) -> int:
     """Nodes of which a step that the scheduler does not see is unknown."""
     unknown = (
         answer for answer in walked.answers if answer.answer == "unknown" and answer.step not in _SEEN_BY_SCHEDULER
     )
-    return union(answer.nodes for answer in unknown)
+    return unite(answer.nodes for answer in unknown)
 
 
 def _find_places(walked: Walked) -> int:
     """Where the scheduler may put a pod, which does not know of spec.os."""
-    refused = (stop.nodes for stop in walked.stopped() if stop.answer == "no" and stop.because.startswith(SPEC_OS))
-    return walked.placed | union(refused)
+    refused = (stop.nodes for stop in walked.list_stops() if stop.answer == "no" and stop.because.startswith(SPEC_OS))
+    return walked.placed | unite(refused)
 
 
 class Walks:
@@ -141,21 +143,23 @@ class Walks:
     ) -> None:
         self._index = index
         self._everywhere = everywhere = workload.kind == "DaemonSet"
-        pods = to_start(index, workload)
+        pods = list_pods_to_start(index, workload)
         nodes = index.windows
         if everywhere:
             # Where it has pods on no node, the whole walk says why.
-            nodes = nodes & union(find_daemon_nodes(pod) for pod in pods) or nodes
+            nodes = nodes & unite(find_daemon_nodes(pod) for pod in pods) or nodes
         self._all = tuple(walk(index, pod, nodes, rules) for pod in pods)
         seen: Rules = {step: step_rules for step, step_rules in rules.items() if step in _SEEN_BY_SCHEDULER}
         affinity = NodeAffinity(index)
-        self.linux = union(
+        self.linux = unite(
             _find_places(walk(index, pod, index.linux & affinity.find_matching_nodes(pod.placement), seen))
             for pod in pods
         )
         evaluated = [(starts(walked, everywhere), walked) for walked in self._all]
         self._stopped = sorted((pair for pair in evaluated if pair[0] != "yes"), key=lambda pair: pair[0] != "no")
-        stops = [stop for _answer, walked in self._stopped for stop in walked.stopped() if self._decides(walked, stop)]
+        stops = [
+            stop for _answer, walked in self._stopped for stop in walked.list_stops() if self._decides(walked, stop)
+        ]
         self.findings = tuple(dict.fromkeys(finding for stop in stops for finding in stop.findings))
 
     def _decides(self, walked: Walked, stop: StepAnswer) -> bool:
@@ -166,7 +170,7 @@ class Walks:
     def stopping(self) -> tuple[Finding, ...]:
         """The findings of every step that stops one of its pods somewhere."""
         return tuple(
-            finding for dummy, walked in self._stopped for stop in walked.stopped() for finding in stop.findings
+            finding for dummy, walked in self._stopped for stop in walked.list_stops() for finding in stop.findings
         )
 
     @property
@@ -175,11 +179,11 @@ class Walks:
         if not self._stopped:
             return None
         answer, walked = self._stopped[0]
-        stops = [stop for stop in walked.stopped() if self._decides(walked, stop)] or list(walked.stopped())
+        stops = [stop for stop in walked.list_stops() if self._decides(walked, stop)] or list(walked.list_stops())
         first = next((stop for stop in stops if answer == "unknown" or stop.answer == "no"), stops[0])
-        names = listed(self._index.names(first.nodes), 3)
+        names = format_list(self._index.list_names(first.nodes), 3)
         state = "blocked" if first.answer == "no" else "unknown"
-        places = f"; on {listed(self._index.names(walked.ok), 3)} it works" if walked.ok else ""
+        places = f"; on {format_list(self._index.list_names(walked.ok), 3)} it works" if walked.ok else ""
         named = f"claim {first.volume}" if "/" in first.volume.partition(" ")[0] else first.volume or walked.pod.name
         return answer, f"{named} is {state} at step {first.step} on {names}: {first.because}{places}"
 
@@ -193,8 +197,10 @@ class Walks:
         """Its pods, each with the nodes where the scheduler may put it."""
         return tuple((walked.pod, walked.placed) for walked in self._all)
 
-    def works(self) -> str:
+    def describe_places(self) -> str:
         """Where its pods start."""
         return (
-            f"every volume works on {listed(self._index.names(self._all[0].ok), 3)}" if self._all else "it has no pod"
+            f"every volume works on {format_list(self._index.list_names(self._all[0].ok), 3)}"
+            if self._all
+            else "it has no pod"
         )

@@ -39,7 +39,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import Obser
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.store import ConfigMaps
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import quantity
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import read_quantity
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade import journal
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, observe, parse
@@ -185,7 +185,7 @@ READERS: dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]]] = {
     "an exit code": (streams.parse_exit_code, (ClusterError,)),
     "a time to wait": (lambda text: faults.read_retry_after(ApiError(429, {}, {"Retry-After": text})), ()),
     "a time": (lambda text: [found - NOW for found in [parse_time(text)] if found], ()),
-    "a quantity": (quantity, ()),
+    "a read_quantity": (read_quantity, ()),
     "a release": (versions.parse, (ValueError,)),
     "a release of csi-proxy": (csi_proxy.parse_version, ()),
     "a number of nodes": (lambda text: decide.count_allowed_unavailable(f"{text}%", 3), ()),

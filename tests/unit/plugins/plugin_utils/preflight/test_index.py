@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import DaemonSetFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import explain_exclusion
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Placement, terms_of
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Placement, read_terms
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,19 +76,19 @@ INDEX = cluster()
 def test_the_nodes_that_fit_a_pod_are_those_of_a_daemon_set_with_its_template(spec: dict[str, Any]) -> None:
     daemon_set = DaemonSetFacts("ns", "ds", 0, 0, 0, True, "", (), spec)
     expected = {one.name for one in INDEX.node_list if explain_exclusion(daemon_set, one) is None}
-    assert set(INDEX.names(INDEX.fitting(Placement.from_spec(spec)))) == expected
+    assert set(INDEX.list_names(INDEX.find_fitting(Placement.from_spec(spec)))) == expected
 
 
 @pytest.mark.parametrize(("operator", "nodes"), [("In", {"n-1"}), ("NotIn", {"n-0", "n-2", "n-3"})])
 def test_a_field_names_a_node(operator: str, nodes: set[str]) -> None:
     field = {"key": "metadata.name", "operator": operator, "values": ["n-1", "gone"]}
-    terms = terms_of({"nodeSelectorTerms": [{"matchFields": [field]}]})
+    terms = read_terms({"nodeSelectorTerms": [{"matchFields": [field]}]})
     assert terms is not None
-    assert set(INDEX.names(INDEX.matching(terms))) == nodes
+    assert set(INDEX.list_names(INDEX.find_matching(terms))) == nodes
 
 
 def test_an_old_zone_of_a_volume_is_found_under_every_name_it_has_now() -> None:
-    terms = terms_of(
+    terms = read_terms(
         {
             "nodeSelectorTerms": [
                 {
@@ -100,18 +100,18 @@ def test_an_old_zone_of_a_volume_is_found_under_every_name_it_has_now() -> None:
         }
     )
     assert terms is not None
-    assert INDEX.matching(terms) == INDEX.all
+    assert INDEX.find_matching(terms) == INDEX.all
     world = World()
     made = node(world, "n-1")
     del made["metadata"]["labels"]["topology.kubernetes.io/zone"]
     made["metadata"]["labels"]["topology.disk.csi.azure.com/zone"] = "a"
     only_of_driver = Index(world.snapshot())
-    assert not only_of_driver.matching(terms)
-    assert only_of_driver.matching(terms, "topology.disk.csi.azure.com/zone") == only_of_driver.all
+    assert not only_of_driver.find_matching(terms)
+    assert only_of_driver.find_matching(terms, "topology.disk.csi.azure.com/zone") == only_of_driver.all
 
 
 def test_a_volume_without_affinity_is_reachable_from_everywhere_and_one_without_terms_from_nowhere() -> None:
-    assert terms_of(None) is None
-    nowhere = terms_of({"nodeSelectorTerms": []})
+    assert read_terms(None) is None
+    nowhere = read_terms({"nodeSelectorTerms": []})
     assert nowhere == ()
-    assert not INDEX.matching(nowhere)
+    assert not INDEX.find_matching(nowhere)

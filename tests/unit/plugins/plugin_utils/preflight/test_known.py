@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import ANCHOR, KNOWN, PAGE, found
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import ANCHOR, KNOWN, PAGE, create_finding
 from situations.foreign import CASES as FOREIGN
 from situations.named import SITUATIONS
 from situations.placing import CASES
@@ -39,7 +39,7 @@ def test_a_situation_makes_it(id_: str) -> None:
 
 
 def test_its_link_leads_to_the_page() -> None:
-    link = found("CSI-V10", "PersistentVolume a", "b", ("c",), "d").link
+    link = create_finding("CSI-V10", "PersistentVolume a", "b", ("c",), "d").link
     assert link == f"{PAGE}#{ANCHOR}csi-v10"
     label = ANCHOR.replace("ansible-collections", "ansible_collections").replace("-", ".")
     assert f".. _{label}csi-v10:\n" in PAGE_HERE.read_text(encoding="utf-8")

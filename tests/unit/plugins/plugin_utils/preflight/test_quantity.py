@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import quantity
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import read_quantity
 
 
 @pytest.mark.parametrize(
@@ -20,4 +20,4 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.source
     ],
 )
 def test_a_quantity_is_a_whole_number_rounded_up(text: str | None, expected: int) -> None:
-    assert quantity(text) == expected
+    assert read_quantity(text) == expected

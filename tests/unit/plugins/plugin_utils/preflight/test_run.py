@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.brief import render_brief, render_refusal
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.run import Run, of_run, simulate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.run import Run, report_run, simulate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.suppress import Suppression, suppress
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report
 from situations.cluster import daemon_set, healthy, unregister, windows_nodes
@@ -44,7 +44,7 @@ def evaluated(world: World, run: Run) -> tuple[Report, Report]:
     """The report of the cluster after the run, and the one about the run."""
     snapshot = world.snapshot()
     then = evaluate(simulate(snapshot, run))
-    return then, of_run(evaluate(snapshot), then, run, snapshot.controllers)
+    return then, report_run(evaluate(snapshot), then, run, snapshot.controllers)
 
 
 def ids(report: Report) -> set[tuple[str, str]]:
@@ -196,4 +196,4 @@ def test_an_acceptance_that_ended_yesterday_stops_the_run() -> None:
     accepted = [Suppression("CSI-G03", "Node win-*", "it moves", date(2026, 11, 20))]
     for today, verdict in ((date(2026, 11, 20), "ready"), (date(2026, 11, 21), "blocked")):
         then = suppress(evaluate(simulate(snapshot, run)), accepted, today)
-        assert of_run(evaluate(snapshot), then, run, snapshot.controllers).verdict == verdict
+        assert report_run(evaluate(snapshot), then, run, snapshot.controllers).verdict == verdict

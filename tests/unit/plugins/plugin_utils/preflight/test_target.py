@@ -8,17 +8,17 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.target import simulate, versions
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.target import choose_versions, simulate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Target
 from situations.base import kubelets, on_windows
 from situations.cluster import healthy
 
 
 def test_an_openshift_version_implies_its_kubernetes_and_its_operator() -> None:
-    found = versions(Target(openshift="4.14.2"))
+    found = choose_versions(Target(openshift="4.14.2"))
     assert (str(found.control), str(found.kubelet), str(found.operator)) == ("1.27.0", "1.27.0", "9.0.0")
     # The operator may be held back, and its nodes with it.
-    held = versions(Target(openshift="4.14.2", wmco="8.1.0"))
+    held = choose_versions(Target(openshift="4.14.2", wmco="8.1.0"))
     assert (str(held.control), str(held.kubelet)) == ("1.27.0", "1.26.0")
 
 

@@ -6,7 +6,12 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import listed, number, plain, sentence
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import (
+    format_list,
+    format_number,
+    plain,
+    sentence,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,10 +43,14 @@ def test_nothing_that_is_shown_steers_anything_and_all_of_it_can_be_written(name
 
 
 def test_counts_and_lists_read_as_english() -> None:
-    assert [number(0, "node"), number(1, "node"), number(12000, "node")] == ["0 nodes", "1 node", "12,000 nodes"]
-    assert number(2, "blocker is", "blockers are") == "2 blockers are"
-    assert listed(["a", "b"], 3) == "a, b"
-    assert listed(["a", "b", "c", "d"], 2) == "a, b and 2 more"
+    assert [format_number(0, "node"), format_number(1, "node"), format_number(12000, "node")] == [
+        "0 nodes",
+        "1 node",
+        "12,000 nodes",
+    ]
+    assert format_number(2, "blocker is", "blockers are") == "2 blockers are"
+    assert format_list(["a", "b"], 3) == "a, b"
+    assert format_list(["a", "b", "c", "d"], 2) == "a, b and 2 more"
     assert [sentence("run it"), sentence("Run it.")] == ["Run it.", "Run it."]
     assert sentence("none; check its volumes as if it ran") == "None; check its volumes as if it ran."
 

@@ -61,7 +61,7 @@ def places(world: World, **spec: Any) -> dict[str, set[str]]:
     shape, index = PodShape.from_object(item, SHOP), Index(world.snapshot())
     next_pod = PodToStart("Deployment shop/web", SHOP, "web", shape.placement, shape=shape)
     answers = Scheduler(index, Claims(index))(next_pod, index.all)
-    words = group_values((answer.answer, name) for answer in answers for name in index.names(answer.nodes))
+    words = group_values((answer.answer, name) for answer in answers for name in index.list_names(answer.nodes))
     return {word: set(names) for word, names in words.items()}
 
 

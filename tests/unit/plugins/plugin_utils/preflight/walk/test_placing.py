@@ -81,7 +81,7 @@ def answers(plant: Plant, node: str = "") -> tuple[Index, list[StepAnswer]]:
     ):
         expected = step(pod, nodes)
         # The walk reports inline volumes as such: nothing binds or provisions them.
-        named = [one.volume_key for one in claims.of(pod)]
+        named = [one.volume_key for one in claims.list_requests(pod)]
         for about in ["", *named] if isinstance(step, Scheduler) else named:
             covered = [one.nodes for one in expected if one.volume == about]
             assert sum(covered) == nodes
@@ -122,7 +122,9 @@ def test_beside_nodes_where_a_reserved_volume_is_never_bound_no_node_is_sure() -
     for modes in (("ReadOnlyMany",), ("ReadWriteOnce",)):
         index, found = answers(plant(*modes))
         words[modes] = {
-            one.answer: index.names(one.nodes & index.windows) for one in found if one.step == "bind" and one.volume
+            one.answer: index.list_names(one.nodes & index.windows)
+            for one in found
+            if one.step == "bind" and one.volume
         }
     assert words[("ReadOnlyMany",)]["no"] == ("win-1",)
     assert "win-2" in words[("ReadOnlyMany",)]["unknown"]
@@ -239,4 +241,4 @@ def test_a_claim_from_before_the_default_class_gets_it_where_the_control_plane_s
     claim_of(world, "early", storage_class=None)
     snapshot = world.snapshot()
     index = Index(replace(snapshot, cluster=replace(snapshot.cluster, kubernetes=kubernetes)))
-    assert Claims(index).there(index.claims["shop/early"]).storage_class == expected
+    assert Claims(index).read_request(index.claims["shop/early"]).storage_class == expected

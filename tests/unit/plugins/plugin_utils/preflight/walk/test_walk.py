@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import found
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import create_finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk import walk as walking
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.walk import Rules, Walked, starts, walk
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import STEPS, PodToStart, StepAnswer
@@ -66,7 +66,7 @@ def check(nodes: int, one: Walked) -> None:
         for about in one.pod.volumes or ("",):
             assert not left & ~whole & ~sum_of(reported, about), (step, about)
         left &= ~sum_of([answer for answer in reported if answer.answer == "no"])
-    for answer in one.stopped():
+    for answer in one.list_stops():
         assert answer.findings, answer
         assert answer.because, answer
 
@@ -128,7 +128,7 @@ def test_nodes_without_an_answer_are_unknown_and_a_finding() -> None:
     reported = walk(index, pod, index.windows, {"stage": ((lambda pod, nodes: []),)})
     assert (reported.ok, reported.unknown) == (0, index.windows)
     assert starts(reported) == "unknown"
-    [answer] = reported.stopped()
+    [answer] = reported.list_stops()
     assert [one.id for one in answer.findings] == ["CSI-W09"]
     assert answer.findings[0].doubt
 
@@ -143,7 +143,7 @@ def test_a_pod_starts_only_where_all_its_volumes_do() -> None:
     index = Index(healthy().snapshot())
     first, second = index.bit["win-1"], index.bit["win-2"]
     [pod] = [one.pod for dummy, nodes, one in walked_of("Deployment shop/legacy")]
-    finding = found("CSI-W09", pod.workload, "left out", ("found",), "repair it")
+    finding = create_finding("CSI-W09", pod.workload, "left out", ("found",), "repair it")
 
     def schedule(pod: PodToStart, nodes: int) -> list[StepAnswer]:
         return [
