@@ -50,7 +50,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.actions import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.decide import decide_move
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.observation import ConversionObservation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import ConversionRecord, Step, Variant
-from unit.plugins.plugin_utils.convert.model import Search, Violation, World
+from unit.plugins.plugin_utils.convert.cluster import Violation, World
+from unit.plugins.plugin_utils.convert.model import Search
 
 VARIANTS: tuple[Variant, ...] = ("in_place", "re_claim")
 
