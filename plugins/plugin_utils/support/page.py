@@ -68,12 +68,12 @@ def _render_hosts(hosts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _render_findings(hosts: Sequence[Mapping[str, Any]]) -> str:
-    rows = [
-        (page.name(host["name"]), f'<span class="severity {page.text(finding["severity"])}">{page.text(finding["severity"])}</span> {page.text(finding["id"])}',
-         page.text(finding["message"]), page.text(finding["remedy"]))
-        for host in hosts
-        for finding in host.get("findings") or ()
-    ]  # fmt: skip
+    rows = []
+    for host in hosts:
+        for finding in host.get("findings") or ():
+            severity = page.text(finding["severity"])
+            title = f'<span class="severity {severity}">{severity}</span> {page.text(finding["id"])}'
+            rows.append((page.name(host["name"]), title, page.text(finding["message"]), page.text(finding["remedy"])))
     columns = ("Host", "Finding", "What", "What to do")
     return _render_section("findings", "Findings on hosts", columns, rows) if rows else ""
 

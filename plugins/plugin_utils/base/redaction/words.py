@@ -41,7 +41,8 @@ _SHAPE = re.compile(
     |(?:pvc|pv|snapshot|snapcontent|vol|volume|pod|csi-vol)-{_UUID}|csi-{_HEX}{{64}}   # names that Kubernetes generates
     |(?:vol|fs|fsap|fsmt|snap|subnet|vpc|eni|sg|ami|i)-{_HEX}{{8}}(?:{_HEX}{{9}})?|(?:naa\.)?6000c29{_HEX}{{25}}   # ids of AWS; disks of VMware
     |[a-z][a-z0-9]*(?:-[a-z0-9]{{1,12}}){{0,5}}?(?:-{_SUFFIX}{{7,10}})?-{_SUFFIX}{{5}}   # a pod of a Deployment or a DaemonSet
-    |(?:k8s|k3s|rke2|s3|ec2|x64|x86|amd64|arm64|utf-?8|sha1|sha256|sha512|md5|base64|ipv[46]|http2?|win(?:dows)?\d{{1,4}}|ltsc\d{{4}}|u?int\d{{1,2}}|ext[34]|W3SVC|W32Time)
+    |(?:k8s|k3s|rke2|s3|ec2|x64|x86|amd64|arm64|utf-?8|sha1|sha256|sha512|md5|base64|ipv[46]|http2?)
+    |(?:win(?:dows)?\d{{1,4}}|ltsc\d{{4}}|u?int\d{{1,2}}|ext[34]|W3SVC|W32Time)
     |0|[^\w\s]{{1,8}}
     """,
     re.VERBOSE,
