@@ -48,6 +48,9 @@ SILENCE = 30.0
 
 _TEMPORARY = frozenset({429, 500, 502, 503, 504})
 
+# Seconds in which a server that forbids even /readyz may be starting; its first refusals take seconds.
+_STARTUP_DOUBT = 5.0
+
 # Seconds after which an API server's own watches have what it stored itself, with much to spare.
 _WATCH_LAG = 10.0
 
@@ -169,7 +172,7 @@ class Transport:
         self, call: ApiCall, method: str, path: str, is_passing: Callable[[int, str], bool], **params: Any
     ) -> tuple[bytes, Any]:
         """The whole body, and the headers."""
-        started, pause, restarts = self._clock(), 0.2, False
+        started, pause, restarts, is_ready = self._clock(), 0.2, False, False
         while True:
             try:
                 response = self._send(method, path, **params)
@@ -184,12 +187,15 @@ class Transport:
                     raise
                 failed_at = self._clock()
                 time_left = started + self.retry_for - failed_at
-                # A server that was away forbids what it will allow once its RBAC rules are loaded.
+                # A server that was away or starts forbids what it will allow once its RBAC rules are loaded.
                 restarts = restarts or status is None or status >= 500
+                is_doubted = status == 403 and (restarts or not is_ready)
+                if is_doubted and not restarts:
+                    is_ready = self._is_ready(failed_at - started)
                 if not (
                     status is None
                     or (status in _TEMPORARY and not _is_answer(call, body))
-                    or (status == 403 and restarts)
+                    or is_doubted
                     or (failed_at - started < _WATCH_LAG and is_passing(status, body))
                 ):
                     raise describe_failure(call, status, body) from error
@@ -205,6 +211,14 @@ class Transport:
                     ) from error
                 self._sleep(min(pause if wait is None else wait, max(time_left, 0.05)))
                 pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def _is_ready(self, waited: float) -> bool:
+        """Whether the server has loaded its RBAC rules. Until then it forbids even this, and so may its administrator for good."""
+        try:
+            self._send("GET", "/readyz", _request_timeout=5)
+        except Exception as error:
+            return read_status_code(error) == 403 and waited > _STARTUP_DOUBT
+        return True
 
     def _send(self, method: str, path: str, **params: Any) -> Any:
         """One request; its response, unread."""
