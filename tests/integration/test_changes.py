@@ -184,6 +184,9 @@ def test_a_run_whose_daemon_set_another_run_changed_fails_in_its_gate(cluster: L
 
 
 def test_a_run_killed_at_several_points_succeeds_when_run_again(cluster: Lab, role: Path, tmp_path: Path) -> None:
+    if mode(cluster, DISK) == "csi_proxy":
+        run = apply(cluster, role, azure_disk_csi_mode="host_process")
+        assert run.code == 0, run.screen
     before, pods = held(cluster.api), plugins(cluster, DISK)
     options = reported(cluster, azure_disk_csi_mode="csi_proxy")
 
