@@ -188,6 +188,7 @@ def test_an_api_server_that_does_not_run_is_known_at_once() -> None:
         ("status", "Print the summary", "192.0.2.1"),
         ("verify", "Find the installed drivers", "192.0.2.1"),
         ("convert_volumes", "Check every claim, then convert", "192.0.2.1"),
+        ("handover", "Hand over the nodes one by one", "192.0.2.1"),
     ],
 )
 @pytest.mark.parametrize("core", lines())
