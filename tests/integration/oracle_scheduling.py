@@ -213,7 +213,7 @@ class SchedulingOracle:
                 alone = alone or time.monotonic()
                 if time.monotonic() - alone > SECOND_CHANCE:
                     return
-            time.sleep(PAUSE)
+            _pause()
         # A pod that the scheduler has not processed is pending, and would agree with "it cannot be placed".
         left = [one for (one, dummy), state in zip(predicted, states, strict=True) if not state]
         assert not left, "the scheduler left pods undecided\n" + "\n".join(self._shown(one, number) for one in left)
@@ -230,7 +230,7 @@ class SchedulingOracle:
         deadline = time.monotonic() + PATIENCE
         while not probe():
             assert time.monotonic() < deadline, what
-            time.sleep(PAUSE)
+            _pause()
 
     def _at_rest(self) -> None:
         """Until controllers have written nothing for longer than one of their rounds."""
@@ -240,7 +240,7 @@ class SchedulingOracle:
             self._provision()
             if time.monotonic() - max(since, *(one.changed for one in self._watched.values())) > REST:
                 return
-            time.sleep(PAUSE)
+            _pause()
         raise AssertionError("the cluster does not come to rest")
 
     def _provision(self) -> None:
@@ -317,7 +317,7 @@ class SchedulingOracle:
                 expected = [_to_be(index, to_pod_to_start(one.placed_pod(0)), index.all) for one in lived]
             deadline = time.monotonic() + SECOND_CHANCE
             while (found := self._otherwise(lived, expected)) and time.monotonic() < deadline:
-                time.sleep(PAUSE)
+                _pause()
             return found, expected
         finally:
             self._end(lived)
@@ -355,12 +355,15 @@ class SchedulingOracle:
         return next((one for one in self.run([small]).disagreements if one.pod == len(small.pods) - 1), found)
 
 
-# Seconds between two reads of the API server; each loop ends by its result, or fails after PATIENCE.
-PAUSE = 0.1
 # Longer than a round of the volume controller in the lab.
 REST = 1.5
 # Longer than the scheduler waits before it tries a refused pod again, which is at most ten seconds.
 SECOND_CHANCE = 15.0
+
+
+def _pause() -> None:
+    """Leave the API server alone between two reads."""
+    time.sleep(0.1)  # each loop ends by its result, or fails after PATIENCE or SECOND_CHANCE
 
 
 def _state(pod: Object | None) -> str:

@@ -25,7 +25,7 @@ def test_every_name_of_a_source_is_that_of_a_case() -> None:
 
 
 def test_a_source_that_is_not_known_is_no_capture() -> None:
-    assert captures.classify(Case("new", "ver", "somebody/something#1")) == captures.DESCRIBED
+    assert captures.classify(Case("new", "ver", "another/project#1")) == captures.DESCRIBED
     assert captures.classify(Case("new", "ver", "issue threads")) == captures.UNNAMED
 
 
