@@ -160,6 +160,21 @@ def an_operator_that_goes_to_the_next_line(world: World) -> None:
     operator(world, "10.22.0-1a2b3c")
 
 
+@situation("CSI-T18", "CSI-T16", target=Target(openshift="5.0.3"), only_here=NO_OPENSHIFT)
+def a_plugin_of_ours_where_openshift_will_bring_its_own(world: World) -> None:
+    openshift(world, "4.23.9")
+    operator(world, "11.0.0-1a2b3c")
+
+
+@situation("CSI-T18", target=Target(openshift="5.0.3"), only_here=NO_OPENSHIFT)
+def the_operators_own_plugin_stays(world: World) -> None:
+    openshift(world, "4.23.9")
+    operator(world, "11.0.0-1a2b3c")
+    for one in world.of("DaemonSet"):
+        one["metadata"]["labels"].pop("app.kubernetes.io/managed-by", None)
+        one["metadata"].setdefault("annotations", {})["operator.openshift.io/spec-hash"] = "1"
+
+
 @situation("CSI-T12", target=Target(kubernetes="1.27"))
 def a_target_that_every_node_is_past(world: World) -> None:
     pass
@@ -170,7 +185,7 @@ def a_target_of_a_platform_that_this_is_not(world: World) -> None:
     pass
 
 
-@situation("CSI-T02", target=Target(openshift="6.4"), only_here=NO_OPENSHIFT)
+@situation("CSI-T02", "CSI-T16", target=Target(openshift="6.4"), only_here=NO_OPENSHIFT)
 def an_unknown_line(world: World) -> None:
     openshift(world)
 

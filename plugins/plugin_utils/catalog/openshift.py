@@ -14,6 +14,12 @@ from collections.abc import Mapping
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse
 
+# First release whose storage operators bring Windows node plugins, which must then be the only ones of these drivers: HostProcess
+# containers that use csi-proxy. "OpenShift 5.x" with Azure File and vSphere first, in
+# enhancements/windows-containers/windows-CSI-driver-support.md (pull request 2072 of https://github.com/openshift/enhancements).
+OWN_PLUGINS_FROM = "5.0"
+OWN_PLUGINS = ("vsphere", "azure_file")
+
 # Keys of the drivers that OpenShift ships.
 DRIVERS = ("vsphere", "aws_ebs", "azure_disk", "azure_file", "gce_pd", "smb")
 

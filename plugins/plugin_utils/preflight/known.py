@@ -93,6 +93,7 @@ KNOWN: dict[str, Known] = {
     "CSI-T15": Known("blocker", "between in-tree and CSI, no release of the operator mounts these volumes on Windows"),
     "CSI-T14": Known("blocker", "Operator Lifecycle Manager offers only the next minor release, so such an upgrade does not begin"),
     "CSI-T18": Known("note", "the node plugin for Windows follows the release of OpenShift's controller"),
+    "CSI-T16": Known("warning", "two node plugins of a driver on a node remove each other's registration"),
     "CSI-T13": Known("blocker", "the target is for another platform, so this cluster never reaches it"),
 }  # fmt: skip
 

@@ -17,6 +17,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.target import CurrentReleases, find_impossible_targets
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGER
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
@@ -106,6 +107,7 @@ def evaluate(index: Index, target: Target, demand: Mapping[str, int]) -> tuple[F
         *_check_skew(index, target_versions),
         *_check_operator(index, target, target_versions),
         *_check_migration_path(index, target, demand),
+        *_find_plugins_to_remove(index, target),
         *_describe_shipped_drivers(index, target, demand),
     ]
     return tuple(findings)
@@ -218,6 +220,39 @@ def _check_migration_path(index: Index, target: Target, demand: Mapping[str, int
                 message = f"OpenShift {current} has {len(in_tree_volumes)} in-tree volumes of {plugin.plugin}, and no supported upgrade migrates them to CSI"
                 remedy = f"before the upgrade, copy their data to a cluster that was installed as {wmco.NO_PATH_BEFORE} or later"
                 yield create_finding("CSI-T15", "Target", message, evidence, remedy)
+
+
+def _find_plugins_to_remove(index: Index, target: Target) -> Iterator[Finding]:
+    """Node plugins that must be removed before OpenShift brings its own ones for these drivers."""
+    if not target.openshift or parse(target.openshift).minor < parse(openshift.OWN_PLUGINS_FROM).minor:
+        return
+    for key in openshift.OWN_PLUGINS:
+        driver = DRIVERS[key]
+        for provider in index.providers.get(driver.name, ()):
+            if provider.plugin is None or provider.plugin.observed.of_openshift:
+                continue
+            message = (
+                f"OpenShift {openshift.OWN_PLUGINS_FROM} and later are planned to deploy their own Windows node plugin of "
+                f"{driver.title}, a HostProcess container that uses csi-proxy; two node plugins remove each "
+                "other's registration"
+            )
+            ours = provider.plugin.observed.managed_by == MANAGER
+            remove = (
+                f"ansible-playbook -i inventory.yml kubewin.csi.remove -e kubewin_drivers={key}"
+                if ours
+                else f"kubectl -n {provider.namespace} delete daemonset {provider.name}"
+            )
+            remedy = (
+                f"read the release notes of {target.openshift}; if it deploys the plugin, remove this one right before the "
+                f"update ({remove}), and keep csi-proxy"
+            )
+            evidence = (
+                f"DaemonSet {provider.namespace}/{provider.name} serves {driver.name} on Windows",
+                f"target: OpenShift {target.openshift}",
+            )
+            yield create_finding(
+                "CSI-T16", f"DaemonSet {provider.namespace}/{provider.name}", message, evidence, remedy
+            )
 
 
 def _describe_shipped_drivers(index: Index, target: Target, demand: Mapping[str, int]) -> Iterator[Finding]:
