@@ -11,7 +11,6 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.modules.driver_remove import DOCUMENTATION
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.operator_hold import hold_operator, may_exist
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import choose_driver
@@ -28,7 +27,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observ
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import find_driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
 
 # Seconds for the end of the pods of all plugins; a run that follows continues.
@@ -48,10 +46,6 @@ class ActionModule(ClusterAction):
         if not names:
             drivers = ", ".join(self.result.get("drivers") or ())
             lines = [f"{drivers or 'node plugins of this collection'}: no objects in the cluster"]
-        lines += [
-            f"{'would release' if self.check_mode else 'released'} upgrades of the Windows operator ({name})"
-            for name in self.result.get("released") or ()
-        ]
         if self.result.get("namespaces"):
             kept = f"kept: namespace {', '.join(self.result['namespaces'])}, claims, volumes"
             lines.append(kept if csi_proxy else f"{kept}, csi-proxy")
@@ -84,21 +78,6 @@ class ActionModule(ClusterAction):
         self.result.update(objects=[], namespaces=[])
         for kind, item in (each for _driver, objects in applied for each in objects):
             self._delete(client, kind, item, deadline)
-        if names:
-            self._release_operator(client)
-
-    def _release_operator(self, client: Client) -> None:
-        """Remove the override with which preflight holds upgrades of the Windows operator."""
-        try:
-            conditions = hold_operator(client, None, dry_run=self.check_mode)
-        except ClusterError as error:
-            if error.status != 403:
-                raise
-            if may_exist(client):
-                self.warn(f"Whether an override of this collection holds the Windows operator is unknown. {error}")
-            return
-        self.result["released"] = [condition.name for condition in conditions if condition.action == "remove"]
-        self.result["changed"] = bool(self.result["changed"] or self.result["released"])
 
     def _choose_drivers(self, client: Client) -> list[str]:
         """The only driver of which this collection has objects, also after a removal that was interrupted; none without objects."""

@@ -26,7 +26,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results i
     read_plans,
     read_rows,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.operator_hold import hold_operator
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import decode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.files import write_whole
@@ -85,28 +84,12 @@ class ActionModule(ClusterAction):
             self._evaluate(options)
         except TaskError:
             if "verdict" in self.result:
-                self._hold_operator(options)
                 self._shorten(options)
             raise
-        self._hold_operator(options)
         # A run reports its intermediate result at its end.
         if not options["run"]:
             self._show_report(brief=options["before"])
             self._set_verdict()
-
-    def _hold_operator(self, options: Mapping[str, Any]) -> None:
-        """Hold upgrades of the Windows operator on request while the report has a blocker, and release them without one."""
-        blockers = sorted({blocker["id"] for blocker in self.result["blockers"]})
-        # A snapshot may be old, or of another cluster; an incomplete report may hide a blocker.
-        if not options["hold_operator"] or options["snapshot_from"] or (self.result["unread"] and not blockers):
-            return
-        found = f"preflight of kubewin.csi found {format_number(len(self.result['blockers']), 'blocker')}: {', '.join(blockers)}"
-        conditions = hold_operator(self.connect(options), found if blockers else None, dry_run=self.check_mode)
-        self.result["changed"] = any(condition.action in ("set", "remove") for condition in conditions)
-        self.result["operator_conditions"] = {condition.name: condition.action for condition in conditions}
-        for condition in conditions:
-            if condition.action == "keep":
-                self.warn(f"OperatorCondition {condition.name}: {condition.message}")
 
     def _set_verdict(self) -> None:
         """Set the statistic. AWX shows it as an artifact, and hands it to a workflow's next jobs."""

@@ -85,12 +85,6 @@ namespaces:
   type: list
   elements: str
   sample: [vmware-system-csi]
-released:
-  description: OperatorConditions of the Windows operator from which the override of M(kubewin.csi.preflight_info) was removed.
-  returned: success, if the account may read them
-  type: list
-  elements: str
-  sample: [windows-machine-config-operator.v10.18.0]
 reason:
   description: Stable key of the failure, V(in_use), V(timeout) or a word of M(kubewin.csi.driver_apply).
   returned: failure

@@ -135,14 +135,6 @@ options:
       - Unless the task fails, only the verdict is shown. Run the module again without O(before) to report on O(target).
     type: bool
     default: false
-  hold_operator:
-    description:
-      - On OpenShift, while the report has a blocker, set the override C(Upgradeable=False) in the OperatorConditions of the Windows Machine
-        Config Operator, so that Operator Lifecycle Manager does not upgrade it. Without a blocker, remove that override. An override of
-        another user stays.
-      - Changes nothing with O(snapshot_from), or if a report without blockers misses resources.
-    type: bool
-    default: false
   details:
     description: Return the whole report. That of a large cluster has some megabytes, which logs and job events then hold too.
     type: bool
@@ -232,9 +224,4 @@ reason:
   returned: failure
   type: str
   sample: not_ready
-operator_conditions:
-  description: What was done with the override in each OperatorCondition, C(none), C(set), C(remove) or C(keep) (of another user).
-  returned: with O(hold_operator)
-  type: dict
-  sample: {windows-machine-config-operator.v10.18.0: set}
 """

@@ -16,8 +16,6 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.operator_hold import REASON
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.wmco import OPERATOR_NAMESPACE
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
@@ -41,10 +39,6 @@ OPENSHIFT = ("clusterversions", "clusterserviceversions")
 # Asked only where it has to be, which a test of its own brings about.
 REVISIONS = "controllerrevisions"
 RULES = [rule for rule in ROLE["rules"] if rule["resources"][0] not in (*OPENSHIFT, REVISIONS)]
-OLM = "operators.coreos.com"
-CONDITIONS = f"/apis/{OLM}/v2/namespaces/{OPERATOR_NAMESPACE}/operatorconditions"
-EARLIER, LATER = (f"windows-machine-config-operator.v10.{line}.0" for line in (18, 19))
-BY_HAND = {"type": "Upgradeable", "status": "True", "reason": "upgradeIsSafe", "message": "by hand"}
 
 
 @pytest.fixture(scope="module")
@@ -337,79 +331,3 @@ def compact(lab: Lab) -> None:
     # A write of ours, so that the moment which is being read is no longer the newest.
     revision = ask("/v3/kv/put", {"key": "a3ViZXdpbg==", "value": "eA=="})["header"]["revision"]
     ask("/v3/kv/compaction", {"revision": revision, "physical": True})
-
-
-@pytest.fixture
-def conditions(lab: Lab) -> Iterator[str]:
-    """OperatorConditions as the lifecycle manager defines them, of two releases of the operator; another user overrides the later."""
-    text = {"type": "string"}
-    one = {
-        "type": "object",
-        "required": ["type", "status", "reason", "message"],
-        "properties": dict.fromkeys(("type", "status", "reason", "message"), text),
-    }
-    spec = {"type": "object", "properties": {"overrides": {"type": "array", "items": one}}}
-    served = {
-        "name": "v2", "served": True, "storage": True,
-        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
-    }  # fmt: skip
-    names = {"kind": "OperatorCondition", "plural": "operatorconditions", "singular": "operatorcondition"}
-    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    lab.api.ensure(
-        definitions,
-        {
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": f"operatorconditions.{OLM}"},
-            "spec": {"group": OLM, "scope": "Namespaced", "names": names, "versions": [served]},
-        },
-    )
-    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OPERATOR_NAMESPACE}}
-    lab.api.ensure("/api/v1/namespaces", space)
-    eventually(lambda: lab.api.ok(CONDITIONS), "OperatorConditions are served")
-    for name, overrides in ((EARLIER, []), (LATER, [BY_HAND])):
-        made = {"apiVersion": f"{OLM}/v2", "kind": "OperatorCondition", "metadata": {"name": name}}
-        lab.api.ensure(CONDITIONS, {**made, "spec": {"overrides": overrides}})
-    yield CONDITIONS
-    lab.api.gone(f"{definitions}/operatorconditions.{OLM}")
-    lab.api.gone(f"/api/v1/namespaces/{OPERATOR_NAMESPACE}")
-
-
-def test_on_request_a_blocker_holds_the_operator_until_none_remains(lab: Lab, lost: str, conditions: str) -> None:
-    admin = lab.state.kubeconfigs["admin"]
-
-    def overrides(name: str) -> list[dict[str, str]]:
-        found: list[dict[str, str]] = lab.api.get(f"{conditions}/{name}")["spec"].get("overrides") or []
-        return found
-
-    def held(run: Run) -> dict[str, str]:
-        """What the run reports that it did, or would do, by condition."""
-        done = [one["result"] for one in run.events if "operator_conditions" in one.get("result", {})]
-        assert len(done) == 1, run.screen
-        conditions: dict[str, str] = done[0]["operator_conditions"]
-        return conditions
-
-    announced = preflight(lab, admin, "--check", kubewin_hold_operator=True)
-    assert announced.code != 0
-    assert held(announced) == {EARLIER: "set", LATER: "keep"}
-    assert overrides(EARLIER) == []
-
-    blocked = preflight(lab, admin, kubewin_hold_operator=True)
-    assert blocked.code != 0
-    assert held(blocked) == {EARLIER: "set", LATER: "keep"}
-    [ours] = overrides(EARLIER)
-    assert (ours["type"], ours["status"], ours["reason"]) == ("Upgradeable", "False", REASON)
-    assert "CSI-V27" in ours["message"]
-
-    accepted = {"id": "CSI-V27", "object": lost, "reason": "made by the next job", "expires": "2099-01-01"}
-    released = preflight(lab, admin, kubewin_hold_operator=True, kubewin_suppressions=[accepted])
-    assert released.code == 0, released.screen
-    assert held(released) == {EARLIER: "remove", LATER: "none"}
-    assert (overrides(EARLIER), overrides(LATER)) == ([], [BY_HAND])
-
-    lab.api.patch(f"{conditions}/{EARLIER}", {"spec": {"overrides": [ours]}})
-    variables = {"kubewin_kubeconfig": admin, "kubewin_drivers": ["gce_pd"]}
-    removed = play("playbooks/remove.yml", lab.state.inventories["basic-http"], variables=variables)
-    assert removed.code == 0, removed.screen
-    assert f"released upgrades of the Windows operator ({EARLIER})" in removed.screen
-    assert (overrides(EARLIER), overrides(LATER)) == ([], [BY_HAND])

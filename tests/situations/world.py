@@ -66,7 +66,6 @@ API_VERSIONS = {
     "PriorityClass": "scheduling.k8s.io/v1",
     "RuntimeClass": "node.k8s.io/v1",
     "ClusterVersion": "config.openshift.io/v1",
-    "OperatorCondition": "operators.coreos.com/v2",
 }
 
 

@@ -355,13 +355,6 @@ INPUTS: dict[str, Input] = {
             "The C(readiness.json) of an earlier report on the same cluster. The report lists which findings are fixed, "
             "new and unchanged since then."
         ),
-        hold_operator=_SWITCH.of(
-            "On OpenShift: while the report has a blocker, hold upgrades of the Windows Machine Config Operator by the "
-            "override C(Upgradeable=False) in its OperatorCondition; remove that override when the report has none. An "
-            "override of another user stays. Needs the ClusterRole C(kubewin-csi-hold) of C(kubewin-rbac.yaml). "
-            "C(remove) removes the override.",
-            False,
-        ),
     ),
     **_of(
         "remove",
