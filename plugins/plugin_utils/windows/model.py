@@ -251,6 +251,8 @@ class HostSnapshot:
     lock: LockOwner | None
     access_unread: tuple[str, ...] = ()
     """those of them whose list could not be read"""
+    links: tuple[str, ...] = ()
+    """junctions and symbolic links: the install directory, its parents, and what lies in it"""
     lock_leftovers: tuple[str, ...] = ()
     """directories of interrupted lock attempts"""
     log_dir_exists: bool = True

@@ -122,6 +122,7 @@ def build_observation_steps(desired: model.Desired, with_mounts: bool = False) -
         ("processes", program("tasklist", "/fi", f"IMAGENAME eq {IMAGE}", "/fo", "csv", "/nh")),
         ("install_dir", list_directory_itself(desired.install_dir)),
         ("entries", builtin("dir", desired.install_dir, switches="/b /ad")),
+        ("links", _list_links_of(desired)),
         ("access", _group(*(program("cacls", path, "/S") for path in list_access_paths(desired)))),
         ("lock", builtin("type", rf"{model.LOCK_DIR}\owner")),
         ("locks", builtin("dir", rf"{model.LOCK_PARENT}\kubewin.csi.*", switches="/b /ad")),
@@ -172,6 +173,15 @@ def build_observation_steps(desired: model.Desired, with_mounts: bool = False) -
             ("plugins", builtin("dir", desired.kubelet_path + r"\plugins", switches="/b /ad")),
         ]
     return steps
+
+
+def _list_links_of(desired: model.Desired) -> Command:
+    """List the reparse points (junctions, symbolic links) among the install directory and its parents, and in it."""
+    below_drive = (*desired.install_dir_parents[1:], desired.install_dir)
+    return _group(
+        *(builtin("dir", path + "*", switches="/b /al") for path in below_drive),
+        builtin("dir", desired.install_dir, switches="/b /s /al"),
+    )
 
 
 def list_access_paths(desired: model.Desired) -> tuple[str, ...]:
@@ -269,6 +279,7 @@ def observe(node: WindowsHost, desired: model.Desired, *, with_mounts: bool = Fa
         own_install_dir=own_values.get("installdir", ("", ""))[1],
         install_dir_exists=is_listed(desired.install_dir, answers.text("install_dir")),
         install_dir_entries=parse.read_names(answers.text("entries")),
+        links=_find_links(desired, answers.text("links")),
         access=access_lists,
         access_unread=access_unread,
         lock=_read_lock(answers),
@@ -339,6 +350,13 @@ def _resolve_path(executable: str) -> str | None:
 
 def is_listed(path: str, listing: str) -> bool:
     return path.rpartition("\\")[2].lower() in {name.lower() for name in parse.read_names(listing)}
+
+
+def _find_links(desired: model.Desired, listing: str) -> tuple[str, ...]:
+    """The install directory and its parents that ``dir`` listed by name, and what it listed in the install directory by path."""
+    inside = tuple(path for path in parse.read_names(listing) if "\\" in path)
+    paths = (*desired.install_dir_parents[1:], desired.install_dir)
+    return (*(path for path in paths if is_listed(path, listing)), *inside)
 
 
 def _read_service(name: str, answers: Answers) -> model.Service | None:

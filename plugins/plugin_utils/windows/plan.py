@@ -214,6 +214,13 @@ def _refuse_unsafe_parent(desired: Desired, snapshot: HostSnapshot) -> ChangeRef
     drive also the right to rename the directory itself. Adding files and directories, as Windows lets users do at C:\\,
     takes nothing away from those that are there (access rights of directories: Microsoft's File Security and Access Rights).
     """
+    if snapshot.links:
+        return ChangeRefusedError(
+            "directory_unsafe",
+            f"install_dir: {', '.join(snapshot.links)} is a junction or symbolic link, and whoever made it decides where csi-proxy runs "
+            "from as SYSTEM. Expected directories.",
+            f"Delete it (cmd /c rd {snapshot.links[0]}), which keeps what it leads to, or set install_dir to another directory.",
+        )
     lists = dict(snapshot.access)
     nearest: access.AccessList | None = None
     where = ""

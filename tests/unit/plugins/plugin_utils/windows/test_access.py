@@ -101,6 +101,27 @@ def test_a_directory_that_a_user_made_during_a_first_installation_is_taken_over(
     assert can_replace(host, desired) == []
 
 
+@pytest.mark.parametrize("link", [r"C:\csi-proxy", r"C:\csi-proxy\1.3.0-0123456789ab", r"C:\csi-proxy\stage-1\x"])
+def test_a_junction_that_a_user_made_during_a_first_installation_is_refused(
+    host: Host, artifacts: Artifacts, link: str
+) -> None:
+    """icacls would close what it leads to, and the user could let it lead elsewhere afterwards."""
+    desired = wanted(artifacts.csi_proxy(NEW))
+    host.plant(registry=[{"key": model.OWN_KEY, "name": "InstallDir", "data": desired.install_dir}])
+    host.plant(files={link: {"link": r"\??\Volume{4c1b02c1-d990-11dc-99ae-806e6f6e6963}" + "\\"}})
+    error = failed(host, desired)
+    assert error.reason == "directory_unsafe"
+    assert f"{link} is a junction" in error.message
+    assert not [step for step in host.steps() if step.startswith("icacls")]
+
+
+def test_a_junction_as_a_parent_is_refused(host: Host, artifacts: Artifacts) -> None:
+    host.plant(files={r"C:\tools": {"link": r"\??\Volume{4c1b02c1-d990-11dc-99ae-806e6f6e6963}" + "\\"}})
+    error = failed(host, wanted(artifacts.csi_proxy(NEW), install_dir=r"C:\tools\csi-proxy"))
+    assert error.reason == "directory_unsafe"
+    assert r"C:\tools is a junction" in error.message
+
+
 @pytest.mark.parametrize(
     ("install_dir", "setup", "where"),
     [
