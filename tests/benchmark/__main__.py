@@ -16,7 +16,7 @@ from pathlib import Path
 
 from lab.state import LabError
 
-from benchmark.comparisons import COMPARISONS, Plan, write_programs
+from benchmark.comparisons import COMPARISONS, USUAL_START, Plan, write_programs
 from benchmark.report import table
 from benchmark.rig import BenchmarkError, Rig
 
@@ -34,12 +34,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmark", description=__doc__)
     parser.add_argument("names", nargs="*", choices=[*COMPARISONS, []], help="comparisons to run; all by default")
     parser.add_argument("--hosts", type=int, default=100, help="hosts of `many` (default %(default)s)")
-    parser.add_argument("--forks", type=_numbers, default=[5, 50], help="forks of `many` (default 5,50)")
+    parser.add_argument("--forks", type=_numbers, default=[5], help="forks of `many` (default 5)")
     parser.add_argument(
         "--starts",
         type=_numbers,
-        default=[0, 0.2, 1],
-        help="PowerShell start times of `many` in seconds (default 0,0.2,1)",
+        default=[USUAL_START],
+        help=f"PowerShell start times of `many` in seconds (default {USUAL_START:g})",
     )
     parser.add_argument("--enabled", type=_counts, default=[50, 200], help="hosts of `enable` (default 50,200)")
     parser.add_argument("--sliced", type=int, default=200, help="hosts of `slices` (default %(default)s)")

@@ -32,7 +32,7 @@ _RECAP = re.compile(
 
 
 # Budgets: seconds of the controller's CPU for each further host and besides, and requests of a look at a host.
-_FURTHER, _BESIDES, _REQUESTS = 0.3, 10.0, 13
+_FURTHER, _BESIDES, _REQUESTS = 0.15, 3.0, 13
 
 
 @dataclass(frozen=True, slots=True)
