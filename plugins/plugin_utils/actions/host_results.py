@@ -15,8 +15,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import SER
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose import HostFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.cluster_node import CORDON_REASON
 
-# What is read of a host's variables.
-_READ = ("csi_proxy_plan", "csi_proxy_result", "kubewin_evidence", "kubewin_node_name", "kubewin_nodes", INPUTS)
+# What tasks registered on a host.
+_REGISTERED = ("csi_proxy_plan", "csi_proxy_result", "kubewin_evidence", "kubewin_nodes", INPUTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +236,14 @@ def read_rows(make: Callable[[HostResult], Row | None], task_vars: Mapping[str, 
     """
     windows = (task_vars.get(INPUTS) or {}).get("windows") or ()
     hosts = [host for host in task_vars.get("ansible_play_hosts_all") or () if host in windows]
-    return to_rows(make, hosts, task_vars["hostvars"] if hosts else {}, **registered)
+    return to_rows(make, hosts, {host: _read_variables(task_vars["hostvars"], host) for host in hosts}, **registered)
+
+
+def _read_variables(hostvars: Any, host: str) -> dict[str, Any]:
+    """What is read of a host's variables. Results hold no templates; templating each host's copy of all Nodes takes N*N steps."""
+    raw: Mapping[str, Any] = hostvars.raw_get(host)
+    read = {name: raw.get(name) for name in _REGISTERED}
+    return read | {"kubewin_node_name": hostvars[host]["kubewin_node_name"] if raw.get("kubewin_node_name") else None}
 
 
 def to_rows(
@@ -245,8 +252,8 @@ def to_rows(
     variables: Mapping[str, Mapping[str, Any]],
     **registered: Any,
 ) -> list[Row]:
-    """Rows of these hosts. variables: by host, as Ansible's hostvars."""
-    own = {host: {**{name: variables.get(host, {}).get(name) for name in _READ}, **registered} for host in hosts}
+    """Rows of these hosts. variables: by host."""
+    own = {host: {**variables.get(host, {}), **registered} for host in hosts}
     # Registered by a task that ran once for all hosts, or for those of a batch, which it alone matched.
     matches = [each["kubewin_nodes"] for each in own.values() if each.get("kubewin_nodes")]
     rows = (make(host_result(host, own[host], _match(host, own[host], matches))) for host in hosts)

@@ -15,6 +15,7 @@ from unittest.mock import Mock
 import pytest
 from ansible.errors import AnsibleActionFail
 from ansible_collections.kubewin.csi.plugins.action import summary
+from unit.plugins.hostvars import HostVars
 
 FORMS: list[dict[str, Any]] = [{}, {"nodes": True}]
 
@@ -32,7 +33,7 @@ def run(
     task = Mock(check_mode=check, async_val=0, args=options, action="kubewin.csi.summary")
     made: Any = summary.ActionModule
     plan = {"msg": "it could not be read", "reason": "connection_lost"}
-    hosts = {"win-1": {"csi_proxy_plan": plan, "kubewin_nodes": {"nodes": {"win-1": {}}}}}
+    hosts = HostVars({"win-1": {"csi_proxy_plan": plan, "kubewin_nodes": {"nodes": {"win-1": {}}}}})
     inputs = {"windows": ["win-1"], "output_dir": output_dir, "playbook": "remove"}
     variables = {"kubewin_inputs": inputs, "ansible_play_hosts_all": ["win-1"], "hostvars": hosts, **registered}
     result: dict[str, Any] = made(task, Mock(), Mock(), Mock(), Mock(), None).run(task_vars=variables)
@@ -136,7 +137,8 @@ def test_a_dry_removal_of_csi_proxy_is_followed_by_the_removal(
     monkeypatch: pytest.MonkeyPatch, check: bool, changed: bool, objects: list[Any], expected: list[str]
 ) -> None:
     done = {"changed": changed, "csi_proxy": {}, "plan": [{"description": "delete the service"}]}
-    registered = {"hostvars": {"win-1": {"csi_proxy_result": done}}, "kubewin_removed": {"objects": objects}}
+    hosts = HostVars({"win-1": {"csi_proxy_result": done}})
+    registered = {"hostvars": hosts, "kubewin_removed": {"objects": objects}}
     kept = run(monkeypatch, check=check, removed=True, registered=registered)["summary"]
     host = "win-1" if changed else "no host"
     assert kept["lines"] == [f"csi-proxy {'would be' if check else 'was'} removed from {host}"]
@@ -146,7 +148,7 @@ def test_a_dry_removal_of_csi_proxy_is_followed_by_the_removal(
 def test_a_removal_names_a_host_that_it_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     lost = {"failed": True, "reason": "connection_lost", "msg": "no route"}
     inputs = {"skip_unreachable": True, "windows": ["win-1"]}
-    registered = {"hostvars": {"win-1": {"csi_proxy_plan": lost, "kubewin_inputs": inputs}}}
+    registered = {"hostvars": HostVars({"win-1": {"csi_proxy_plan": lost, "kubewin_inputs": inputs}})}
     kept = run(monkeypatch, removed=True, registered=registered)["summary"]
     assert kept["lines"] == [
         "csi-proxy was removed from no host",

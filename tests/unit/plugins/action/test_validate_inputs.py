@@ -19,13 +19,7 @@ from ansible.plugins.lookup.inventory_hostnames import LookupModule as Hostnames
 from ansible.template import Templar
 from ansible.utils.context_objects import CLIArgs
 from ansible_collections.kubewin.csi.plugins.action.validate_inputs import ActionModule
-
-
-class Hosts(dict[str, dict[str, Any]]):
-    """Variables of the inventory, as hostvars has them."""
-
-    def raw_get(self, host: str) -> dict[str, Any]:
-        return self.get(host, {})
+from unit.plugins.hostvars import HostVars
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +29,7 @@ def hostnames(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(context, "CLIARGS", CLIArgs({}))
 
 
-def run_of(playbook: str, inventory: dict[str, Any], hostvars: Hosts | None = None, **play: Any) -> dict[str, Any]:
+def run_of(playbook: str, inventory: dict[str, Any], hostvars: HostVars | None = None, **play: Any) -> dict[str, Any]:
     """The result with these variables in group_vars/all, and these in the play."""
     names = ["lin-1", "win-1"]
     loader = DataLoader()
@@ -43,7 +37,7 @@ def run_of(playbook: str, inventory: dict[str, Any], hostvars: Hosts | None = No
         **inventory,
         "inventory_hostname": "lin-1",
         "groups": {"all": names, "windows": [], "win": ["win-1"]},
-        "hostvars": hostvars or Hosts({name: dict(inventory) for name in [*names, "localhost"]}),
+        "hostvars": hostvars or HostVars({name: dict(inventory) for name in [*names, "localhost"]}),
         "ansible_play_hosts_all": [*names, "localhost"],
         **play,
     }
@@ -59,7 +53,7 @@ def run_of(playbook: str, inventory: dict[str, Any], hostvars: Hosts | None = No
     return result
 
 
-def problems_of(playbook: str, inventory: dict[str, Any], hostvars: Hosts | None = None, **play: Any) -> list[str]:
+def problems_of(playbook: str, inventory: dict[str, Any], hostvars: HostVars | None = None, **play: Any) -> list[str]:
     result = run_of(playbook, inventory, hostvars, **play)
     assert result.get("failed", False) == ("msg" in result)
     return str(result["msg"]).splitlines() if "msg" in result else []
@@ -171,7 +165,7 @@ def test_what_may_hold_a_secret_is_not_returned() -> None:
 def test_hosts_with_different_values_are_refused() -> None:
     """Otherwise the value of the first host would be used for all."""
     other = {"kubewin_hosts": "all", "kubewin_node_name": "b", "kubewin_quiesce": "none"}
-    hostvars = Hosts({"lin-1": {"kubewin_hosts": "all"}, "win-1": other, "localhost": {"kubewin_hosts": "all"}})
+    hostvars = HostVars({"lin-1": {"kubewin_hosts": "all"}, "win-1": other, "localhost": {"kubewin_hosts": "all"}})
     problems = problems_of("enable_csi", {}, hostvars)
     assert problems == [
         "kubewin_quiesce is none for win-1 and not set for lin-1, expected one value for all hosts of a run."
@@ -182,7 +176,7 @@ def test_hosts_with_different_values_are_refused() -> None:
 def test_different_values_that_may_be_secret_are_refused_without_the_values() -> None:
     config = {"users": [{"user": {"token": "t0ken"}}]}
     own = {"kubewin_hosts": "all", "kubewin_kubeconfig": config}
-    hostvars = Hosts({"lin-1": {"kubewin_hosts": "all"}, "win-1": own, "localhost": {"kubewin_hosts": "all"}})
+    hostvars = HostVars({"lin-1": {"kubewin_hosts": "all"}, "win-1": own, "localhost": {"kubewin_hosts": "all"}})
     result = run_of("enable_csi", {}, hostvars)
     assert "kubewin_kubeconfig differs between win-1 and lin-1" in result["msg"]
     assert "t0ken" not in str(result)
@@ -190,7 +184,9 @@ def test_different_values_that_may_be_secret_are_refused_without_the_values() ->
 
 def test_a_pattern_that_only_a_group_has_is_refused() -> None:
     """Plays choose their hosts on localhost: a host that the group leaves out would be changed."""
-    hostvars = Hosts({"lin-1": {}, "win-1": {"kubewin_hosts": "windows:!win-9"}, "localhost": {"kubewin_hosts": "all"}})
+    hostvars = HostVars(
+        {"lin-1": {}, "win-1": {"kubewin_hosts": "windows:!win-9"}, "localhost": {"kubewin_hosts": "all"}}
+    )
     (problem,) = problems_of("enable_csi", {}, hostvars)
     assert "kubewin_hosts is windows:!win-9 for win-1 and all for localhost" in problem
 
@@ -209,13 +205,13 @@ def test_results_of_an_earlier_playbook_are_no_inputs() -> None:
 def test_required_inputs_are_read_on_the_host_where_the_plays_run() -> None:
     """The check runs on any host of the inventory; handover runs on localhost."""
     named = {"kubewin_drivers": "smb", "kubewin_handover": "to_kubewin", "kubewin_hosts": "win"}
-    hostvars = Hosts({"lin-1": {}, "win-1": {}, "localhost": named})
+    hostvars = HostVars({"lin-1": {}, "win-1": {}, "localhost": named})
     assert problems_of("handover", {}, hostvars, kubewin_hosts="win") == []
 
 
 def test_a_variable_of_the_host_of_the_check_does_not_count_on_localhost() -> None:
     named = {"kubewin_drivers": "smb", "kubewin_handover": "to_platform"}
-    hostvars = Hosts({"lin-1": named, "win-1": named, "localhost": {"kubewin_drivers": "smb"}})
+    hostvars = HostVars({"lin-1": named, "win-1": named, "localhost": {"kubewin_drivers": "smb"}})
     (problems,) = problems_of("handover", {}, hostvars)
     assert problems.startswith("kubewin_drivers is smb and kubewin_handover not given, expected one driver")
 

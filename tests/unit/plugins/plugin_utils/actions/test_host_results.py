@@ -13,6 +13,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results i
     read_rows,
     to_rows,
 )
+from unit.plugins.hostvars import HostVars, UntemplatedHostVars
 
 STATE: dict[str, Any] = {
     "observed_at": "2026-01-01T00:00:00Z",
@@ -170,12 +171,28 @@ def test_a_host_of_the_play_without_a_result_counts_as_lost_and_other_hosts_do_n
     variables = {
         "kubewin_inputs": {"windows": ["a", "lost", "limited"]},
         "ansible_play_hosts_all": ["a", "lost", "localhost"],
-        "hostvars": hosts,
+        "hostvars": UntemplatedHostVars(hosts),
     }
     found = read_rows(host_results.reported, variables)
     assert [(host["name"], host["problem"]) for host in found] == [("a", ""), ("lost", "its read returned nothing")]
     assert read_rows(host_results.unsettled, variables) == ["lost"]
     assert read_rows(host_results.reported, {}) == []
+
+
+def test_the_name_of_a_host_s_node_may_be_a_template() -> None:
+    """Of all that is read, the inventory sets this alone."""
+
+    class Templated(HostVars):
+        def raw_get(self, host: str) -> dict[str, Any]:
+            return {"kubewin_node_name": "{{ inventory_hostname }}.example.com"}
+
+    variables = {
+        "kubewin_inputs": {"windows": ["a"]},
+        "ansible_play_hosts_all": ["a"],
+        "hostvars": Templated({"a": {"kubewin_node_name": "a.example.com"}}),
+    }
+    (found,) = read_rows(host_results.reported, variables)
+    assert found["node_name"] == "a.example.com"
 
 
 def test_hosts_of_several_batches_are_each_the_node_that_their_own_batch_matched() -> None:
