@@ -139,6 +139,12 @@ def a_disk_of_google_that_stays_in_the_zone_of_its_handle(world: World) -> None:
     workload(world, "Deployment", "near", pod_spec("near", nodeSelector=zone), on=["win-1"])
 
 
+@situation("CSI-V31", starts_again={"Deployment shop/far": "no"})
+def an_in_tree_disk_of_aws_whose_handle_alone_names_its_zone(world: World) -> None:
+    install(world, "aws_ebs", "csi_proxy")
+    on_windows(world, "far", {"awsElasticBlockStore": {"volumeID": "aws://us-east-1c/vol-1", "fsType": "ntfs"}})
+
+
 @situation("CSI-V53", starts_again={"Deployment shop/one": "unknown", "Deployment shop/two": "unknown"})
 def a_disk_for_workloads_that_are_pinned_to_different_nodes(world: World) -> None:
     volume(world, "pv-both", csi(VSPHERE.name, "fcd-both"), "both")
