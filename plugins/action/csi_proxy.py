@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -30,7 +30,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.action import WindowsAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.cluster_node import ClusterNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import WaitLimits
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import CSI_PROXY, build_desired
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import CSI_PROXY, build_desired, check_path
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChangeRefusedError, NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import WindowsHost
 
@@ -40,6 +40,8 @@ _REMAINDER = "The next run continues it, restores the label and uncordons the No
 class ActionModule(WindowsAction):
     argument_spec: ClassVar[ArgumentSpec] = {**CLUSTER_ARG_SPEC, **CSI_PROXY}
     task_options = CLUSTER_ARG_SPEC.keys() | {"unchanged"}
+    # Where planned drivers that change their mode count the volumes in use. Shares have no VolumeAttachment.
+    _counters: Sequence[Mapping[str, Any]] = ()
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         self._parent, self._secrets = os.getppid(), frozenset[str]()
@@ -61,6 +63,7 @@ class ActionModule(WindowsAction):
     def read_run(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
         """Whether a planned driver uses csi-proxy on this host, and what the inputs decide."""
         host, plans = str(task_vars["inventory_hostname"]), read_plans(task_vars)
+        self._counters = [plan["counter"] for plan in plans if plan["counter"]]
         matched = (task_vars.get("kubewin_nodes") or {}).get("matched") or {}
         # Before its Node is known by what the host reports, its name decides.
         node = matched.get(host) or read_variable(self._templar, task_vars, "kubewin_node_name") or host
@@ -94,7 +97,9 @@ class ActionModule(WindowsAction):
             return self._require_unchanged(node, desired, options)
         check = bool(self._task.check_mode)
         if not options["node"]:
-            return self._converge(node, desired, options, check=check)
+            planned = self._converge(node, desired, options, check=check)
+            self._refuse_mode_change(node, planned)
+            return planned
         with self._cluster({}):
             cluster_node = ClusterNode(connect(options), options["node"], check, self._show)
             labelled, interrupted = cluster_node.read()
@@ -105,6 +110,26 @@ class ActionModule(WindowsAction):
                 with contextlib.suppress(NodeError), self._cluster({}):
                     error.remedy += f" {cluster_node.describe()}"
             raise
+
+    def _refuse_mode_change(self, node: WindowsHost, planned: Mapping[str, Any]) -> None:
+        """NodeError if a planned change of mode would lose volumes. planned: what the task would return."""
+        problems = []
+        for counter in self._counters:
+            path = counter["path"]
+            references = observe.list_references(node, check_path(path, "reference_counters"))
+            if references:
+                problems.append(
+                    f"{counter['driver']} has {len(references)} volumes in use, by its files below {path} "
+                    f"({references[0]}), expected none before it changes from {counter['from']} to {counter['to']}."
+                )
+        if problems:
+            raise NodeError(
+                "in_use",
+                " ".join(problems),
+                remedy="Drain the node (kubectl drain), wait until the files are deleted, and run again. If no pod on the node "
+                "uses a share, the files are stale: delete them.",
+                result=dict(planned),
+            )
 
     def _work_on(
         self, node: WindowsHost, desired: model.Desired, options: dict[str, Any], cluster_node: ClusterNode,

@@ -20,10 +20,6 @@ attributes:
   check_mode:
     support: full
 options:
-  refuse_mode_change:
-    description: Fail if a driver that an earlier task of the play planned with M(kubewin.csi.driver_info) changes its mode and has volumes in use on the host.
-    type: bool
-    default: false
   smb_mappings:
     description: Return the SMB shares that the host has mapped for all sessions. Needs C(wmic.exe) on the host.
     type: bool
