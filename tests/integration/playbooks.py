@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from integration.warm import READ_WHEN_LOADED, Warm
 from lab.handle import eventually
 
 T = TypeVar("T")
@@ -111,7 +112,7 @@ def lines() -> list[str]:
     return [name.removeprefix("core-") for name in sorted(index, reverse=True) if name.startswith("core-")]
 
 
-def start(
+def command(
     playbook: str,
     inventory: str | Path,
     *arguments: str,
@@ -120,30 +121,44 @@ def start(
     variables: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     root: Path = ROOT,
-    apart: Path | None = None,
-) -> subprocess.Popen[str]:
-    """Start a run of the checkout at `root` in the background; `finish` collects it.
-
-    apart: a new folder, with which the run is as in a container of its own: its home, its directory, its process table.
-    """
-    command, environment = lane(core)
-    words, folder = [command], root
-    if apart is not None:
-        apart.mkdir(parents=True)
-        words, folder = (
-            ["unshare", "--map-root-user", "--pid", "--fork", "--mount-proc", "--kill-child", command],
-            apart,
-        )
-        environment |= {"HOME": str(apart), "ANSIBLE_HOME": str(apart / ".ansible"), "TMPDIR": str(apart)}
+) -> tuple[list[str], dict[str, str]]:
+    """Words and environment of a run of the checkout at `root`."""
+    program, environment = lane(core)
     environment |= {
         "ANSIBLE_CONFIG": str(root / "ansible.cfg"),
         "ANSIBLE_COLLECTIONS_PATH": str(root / ".collections"),
+        "KUBEWIN_RECORD": str(record),
+        **(env or {}),
     }
     extra: Sequence[str] = ["-e", json.dumps(variables)] if variables else []
+    return [program, "-i", str(inventory), str(root / playbook), *extra, *arguments], environment
+
+
+def start(
+    playbook: str,
+    inventory: str | Path,
+    *arguments: str,
+    root: Path = ROOT,
+    env: Mapping[str, str] | None = None,
+    apart: Path | None = None,
+    **how: Any,
+) -> subprocess.Popen[str]:
+    """Start a run in the background; `finish` collects it. Keywords as of `command`.
+
+    apart: a new folder, with which the run is as in a container of its own: its home, its directory, its process table.
+    """
+    folder, given = root, dict(env or {})
+    if apart is not None:
+        apart.mkdir(parents=True)
+        folder = apart
+        given = {"HOME": str(apart), "ANSIBLE_HOME": str(apart / ".ansible"), "TMPDIR": str(apart), **given}
+    words, environment = command(playbook, inventory, *arguments, root=root, env=given, **how)
+    if apart is not None:
+        words = ["unshare", "--map-root-user", "--pid", "--fork", "--mount-proc", "--kill-child", *words]
     return subprocess.Popen(
-        [*words, "-i", str(inventory), str(root / playbook), *extra, *arguments],
+        words,
         cwd=folder,
-        env={**environment, "KUBEWIN_RECORD": str(record), **(env or {})},
+        env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -191,8 +206,27 @@ def read(record: Path) -> tuple[dict[str, Any], ...]:
 def play(playbook: str, inventory: str | Path, *arguments: str, timeout: float = PATIENCE, **how: Any) -> Run:
     """Run a playbook to its end. Keywords as of `start`."""
     with tempfile.TemporaryDirectory(prefix="kubewin-run-") as folder:
-        record = Path(folder) / "record.jsonl"
-        return finish(start(playbook, inventory, *arguments, record=record, **how), record, timeout)
+        record, screen = Path(folder) / "record.jsonl", Path(folder) / "screen"
+        if "apart" in how:
+            return finish(start(playbook, inventory, *arguments, record=record, **how), record, timeout)
+        words, environment = command(playbook, inventory, *arguments, record=record, **how)
+        if any(name in environment for name in READ_WHEN_LOADED):
+            return finish(start(playbook, inventory, *arguments, record=record, **how), record, timeout)
+        python = Path(words[0]).with_name("python")
+        idle = _idle.setdefault(python, [])
+        warm = idle.pop() if idle else Warm(python, environment)
+        try:
+            code = warm.run(words, how.get("root", ROOT), environment, screen, timeout)
+        except TimeoutError:
+            raise AssertionError(
+                f"the run did not end within {timeout:.0f} s:\n{screen.read_text(encoding='utf-8')[-6000:]}"
+            ) from None
+        idle.append(warm)
+        return Run(code, screen.read_text(encoding="utf-8"), read(record))
+
+
+# Processes from which no run is forked at present.
+_idle: dict[Path, list[Warm]] = {}
 
 
 def family(process: int) -> list[int]:
