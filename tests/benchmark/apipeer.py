@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The reading side of an API server over objects in memory: lists in pages, single objects, and its refusals.
 
-A list is served as a real one since 1.34 serves it: streamed object by object, its metadata before its items. A continue
-token belongs to one resourceVersion, whose state is kept until `compact`; after that it is answered with 410. With
+A list is served as a real one since 1.34 serves it: streamed object by object, its metadata before its items, and
+compressed for who accepts that. A continue token belongs to one resourceVersion, whose state is kept until `compact`; after that it is answered with 410. With
 `resourceVersion=0` limits are ignored, as they are there.
 """
 
@@ -14,6 +14,7 @@ import base64
 import json
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -26,6 +27,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
 
 _FIRST = 1000
 _BUFFER = 2048
+# Lists of more bytes are compressed, at this level (staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/writers.go).
+_COMPRESSED_FROM, _LEVEL = 128 * 1024, 1
+# Writes of an encoder, and headers.
+Content = tuple[Sequence[bytes], Mapping[str, str]]
 KINDS = [one for one in vars(kinds).values() if isinstance(one, Kind)]
 
 
@@ -75,7 +80,7 @@ class ApiPeer:
         version: str = "v1.36.3",
     ) -> None:  # fmt: skip
         self._states: dict[int, Mapping[str, Shelf]] = {_FIRST: dict(shelves)}
-        self._made: dict[tuple[int, str, int, int], bytes] = {}
+        self._made: dict[tuple[int, str, int, int], Content] = {}
         self._objects = dict(objects or {})
         self._trouble = trouble
         self._release = {"gitVersion": version, "platform": "linux/amd64"}
@@ -122,11 +127,11 @@ class ApiPeer:
             self._states[self.version + 1] = {**self._states[self.version], path: shelf}
 
     def prepare(self, limit: int) -> None:
-        """Make every page of that many objects, so that a reader waits for none."""
+        """Make every page of that many objects for readers that accept compressed ones, so that they wait for none."""
         for path, shelf in self._states[self.version].items():
             for start in range(0, max(shelf.count, 1), limit):
                 end = min(start + limit, shelf.count)
-                self._made[self.version, path, start, end] = _framed(self._page(self.version, path, start, end))
+                self._made[self.version, path, start, end] = _compressed(self._page(self.version, path, start, end))
 
     def compact(self) -> None:
         """Forget every state but the newest."""
@@ -198,8 +203,11 @@ class ApiPeer:
         if not limit or query.get("resourceVersion") == "0":
             limit = shelf.count
         end = min(start + limit, shelf.count)
-        made = self._made.get((version, path, start, end))
-        _send(handler, 200, self._page(version, path, start, end) if made is None else made, cut=cut)
+        if "gzip" not in handler.headers.get("Accept-Encoding", ""):
+            _send(handler, 200, self._page(version, path, start, end), cut=cut)
+            return
+        made = self._made.get((version, path, start, end)) or _compressed(self._page(version, path, start, end))
+        _send(handler, 200, made[0], headers=made[1], cut=cut)
 
     def _page(self, version: int, path: str, start: int, end: int) -> Sequence[bytes]:
         """The objects of a list from one number to another, as a server writes them."""
@@ -216,7 +224,7 @@ class ApiPeer:
 
 
 def _send(
-    handler: BaseHTTPRequestHandler, status: int, content: Sequence[bytes] | bytes, *,
+    handler: BaseHTTPRequestHandler, status: int, content: Sequence[bytes], *,
     headers: Mapping[str, str] | None = None, cut: bool = False,
 ) -> None:  # fmt: skip
     handler.send_response(status)
@@ -225,7 +233,7 @@ def _send(
     for name, value in (headers or {}).items():
         handler.send_header(name, value)
     handler.end_headers()
-    framed = content if isinstance(content, bytes) else _framed(content)
+    framed = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in _as_go_does(content))
     if cut:
         handler.wfile.write(framed[: len(framed) // 2])
         handler.close_connection = True
@@ -234,8 +242,15 @@ def _send(
     handler.wfile.write(b"0\r\n\r\n")
 
 
-def _framed(writes: Sequence[bytes]) -> bytes:
-    return b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in _as_go_does(writes))
+def _compressed(writes: Sequence[bytes]) -> Content:
+    """What a reader gets that accepts compressed lists: a small one as it is."""
+    if sum(map(len, writes)) <= _COMPRESSED_FROM:
+        return writes, {}
+    stream = zlib.compressobj(_LEVEL, wbits=zlib.MAX_WBITS | 16)
+    packed = b"".join((*map(stream.compress, writes), stream.flush()))
+    # A compressor in Go writes less than a buffer at a time.
+    pieces = [packed[start : start + _BUFFER] for start in range(0, len(packed), _BUFFER)]
+    return pieces, {"Content-Encoding": "gzip"}
 
 
 def _as_go_does(writes: Sequence[bytes]) -> Iterator[bytes]:
