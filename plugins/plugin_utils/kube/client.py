@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,14 +103,13 @@ class Client(Transport):
         """A list page by page, each as decoder makes it of the server's bytes (ValueError: that is no page).
 
         All pages show one state of the cluster: that of the resourceVersion `at`, or the newest. Raises GoneError when the
-        server no longer has it; the pages that came before are then part of nothing.
+        server no longer has it; the pages that came before are then part of nothing. The next page is read while the caller
+        has this one.
         """
         call = ApiCall("list", kind, namespace)
-        version, state = at, dict[str, Any]()
-        if at:
-            state = {"resource_version": at, "query_params": [("resourceVersionMatch", "Exact")]}
-        while True:
-            page = self._request(
+
+        def read(**state: Any) -> Mapping[str, Any]:
+            return self._request(
                 call, "GET", decoder=decoder,
                 label_selector=label_selector, field_selector=field_selector, limit=PAGE,
                 # A server compresses pages to a tenth, and they come in far fewer pieces.
@@ -117,6 +117,10 @@ class Client(Transport):
                 # A page may take long; half the patience leaves time for a second try.
                 _request_timeout=max(SILENCE, self.retry_for / 2), **state,
             ).body  # fmt: skip
+
+        version = at
+        page = read(resource_version=at, query_params=[("resourceVersionMatch", "Exact")]) if at else read()
+        while True:
             metadata = page.get("metadata") or {}
             shown = str(metadata.get("resourceVersion") or "")
             if version and shown and shown != version:
@@ -126,11 +130,15 @@ class Client(Transport):
                     "gone", 410,
                 )  # fmt: skip
             version = version or shown
-            yield page
             if not metadata.get("continue"):
+                yield page
                 return
-            # The token says which state; naming it twice is an error.
-            state = {"_continue": metadata["continue"]}
+            with ThreadPoolExecutor(1) as executor:
+                # The token says which state; naming it twice is an error.
+                next_page = executor.submit(read, _continue=metadata["continue"])
+                yield page
+                del page
+            page = next_page.result()
 
     def apply(self, definition: Mapping[str, Any], *, dry_run: bool, force: bool = False) -> Answer:
         """Server-side apply with our field manager.

@@ -14,13 +14,14 @@ import copy
 import email.utils
 import json
 import time
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any, Protocol, TypeVar
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import DecodeError, decode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import SIZE, DecodeError, decode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import (
     decode_controls,
     encode_json_controls,
@@ -177,7 +178,7 @@ class Transport:
             try:
                 response = self._send(method, path, **params)
                 # Here, because a connection can also break in the middle of the body.
-                return response.data, response.headers
+                return _read_content(response), response.headers
             except ClusterError:
                 # Of the check before a write.
                 raise
@@ -254,6 +255,18 @@ class Transport:
             difference = server_time - datetime.now(timezone.utc)
             # The header has whole seconds: less than that is no difference.
             self._clock_skew[0] = difference if abs(difference) > timedelta(seconds=2) else timedelta()
+
+
+def _read_content(response: Any) -> bytes:
+    """The whole body. urllib3 would copy one that is compressed twice more, and megabytes each time."""
+    if response.headers.get("Content-Encoding") != "gzip":
+        return bytes(response.data)
+    packed = response.read(decode_content=False)
+    try:
+        # The last bytes say how large it was.
+        return zlib.decompress(packed, zlib.MAX_WBITS | 16, min(SIZE, int.from_bytes(packed[-4:], "little")))
+    except zlib.error as error:
+        raise OSError(f"the compressed response is damaged: {error}") from error
 
 
 @contextmanager

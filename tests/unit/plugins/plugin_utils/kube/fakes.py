@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import email.utils
+import gzip
 import json
 from collections.abc import Iterator
 from datetime import datetime
@@ -35,6 +36,18 @@ class Response:
 
     def close(self) -> None:
         """Read no more of it."""
+
+
+class Compressed(Response):
+    """An answer that a server has compressed. damaged: its last bytes are others."""
+
+    def __init__(self, body: Any, *, damaged: bool = False) -> None:
+        super().__init__(body, {"Content-Encoding": "gzip"})
+        packed = gzip.compress(self.data)
+        self._packed = packed[:-8] + bytes(8) if damaged else packed
+
+    def read(self, *, decode_content: bool) -> bytes:
+        return self.data if decode_content else self._packed
 
 
 class ApiError(Exception):

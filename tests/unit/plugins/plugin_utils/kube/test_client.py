@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import threading
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
@@ -14,7 +16,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, GoneError, UnreachableError
-from unit.plugins.plugin_utils.kube.fakes import ApiError, Clock, Response, Script
+from unit.plugins.plugin_utils.kube.fakes import ApiError, Clock, Compressed, Response, Script
 
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "win-1"}}
 FORBIDDEN = {
@@ -171,6 +173,31 @@ def test_lists_are_paged() -> None:
     assert [asked[2].get("_continue") for asked in script.asked] == [None, "t"]
     assert all(asked[2]["limit"] == 500 and asked[2]["label_selector"] == "a=b" for asked in script.asked)
     assert dummy.slept == []
+
+
+def test_a_compressed_page_is_read_and_a_damaged_one_is_read_again() -> None:
+    page = {"items": [{"n": 1}], "metadata": {"resourceVersion": "5"}}
+    made, script, clock = client(Compressed(page, damaged=True), Compressed(page))
+    assert made.list(kinds.NODE).items == ({"n": 1},)
+    assert len(script.asked) == 2
+    assert clock.slept
+
+
+def test_the_next_page_is_read_while_the_caller_has_one() -> None:
+    first = Response({"items": [], "metadata": {"continue": "t", "resourceVersion": "5"}})
+    made, script, _clock = client(first, Response({"items": [], "metadata": {"resourceVersion": "5"}}))
+    decoded = threading.Semaphore(0)
+
+    def decode(page: bytes) -> Any:
+        decoded.release()
+        return json.loads(page)
+
+    pages = made.read_pages(kinds.NODE, decode)
+    next(pages)
+    assert decoded.acquire(timeout=10)
+    assert decoded.acquire(timeout=10)
+    assert len(script.asked) == 2
+    assert len([*pages]) == 1
 
 
 def test_a_page_that_expired_starts_the_list_again() -> None:
