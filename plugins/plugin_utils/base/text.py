@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-import sys
+from functools import cache
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -74,9 +74,10 @@ def _is_suspect(data: bytes) -> bool:
     )
 
 
+@cache
 def share_text(value: Any) -> str:
     """The text of a value, one object for equal texts; empty without a value. For texts of which a cluster has few."""
-    return sys.intern(str(value)) if value else ""
+    return str(value) if value else ""
 
 
 def join_lines(text: str) -> str:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -146,15 +145,15 @@ class PodShape:
         owner = "/".join(filter(None, find_controller(metadata)))
         priority = spec.get("priority")
         return cls(
-            namespace=sys.intern(namespace),
+            namespace=share_text(namespace),
             owner=owner,
             labels=tuple(
-                (sys.intern(key), sys.intern(str(value)))
+                (share_text(key), share_text(value))
                 for key, value in sorted((metadata.get("labels") or {}).items())
                 if key not in _OF_ONE_POD
             ),
             placement=Placement.from_spec(spec),
-            requests=to_scheduler_units(PodResources.from_spec(spec).sum_up("requests")),
+            requests=sum_requests(PodResources.from_spec(spec)),
             ports=tuple(sorted(set(_find_ports(spec)))),
             spread=tuple(_read_spread(spec)),
             affinity=tuple(_read_terms(affinity.get("podAffinity"), namespace)),
@@ -185,18 +184,12 @@ NO_SHAPE = PodShape()
 
 
 # Most pods of a cluster request the same.
-def to_scheduler_units(amounts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-    """What a pod requests, from thousandths of each resource: cpu in thousandths, the rest in units, and one of "pods"."""
-    units = {name: amount if name == "cpu" else -(-amount // 1000) for name, amount in amounts.items()}
-    return _share_requests(
-        tuple(sorted((sys.intern(name), amount) for name, amount in {**units, "pods": 1}.items() if amount > 0))
-    )
-
-
 @lru_cache(maxsize=4096)
-def _share_requests(requests: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
-    """Most pods of a cluster request the same."""
-    return requests
+def sum_requests(resources: PodResources) -> tuple[tuple[str, int], ...]:
+    """What a pod requests: cpu in thousandths, the rest in units, and one of "pods"."""
+    amounts = resources.sum_up("requests")
+    units = {name: amount if name == "cpu" else -(-amount // 1000) for name, amount in amounts.items()}
+    return tuple(sorted((name, amount) for name, amount in {**units, "pods": 1}.items() if amount > 0))
 
 
 def read_amount(resource: str, text: str) -> int:
@@ -272,7 +265,9 @@ class PodTable:
         node = share_text(spec.get("nodeName"))
         if (pod.get("status") or {}).get("phase") in ENDED or is_of_run(pod):
             return -1
-        labels = {key: text for key, text in (metadata.get("labels") or {}).items() if key not in _OF_ONE_POD}
+        labels = metadata.get("labels") or {}
+        if not _OF_ONE_POD.isdisjoint(labels):
+            labels = {key: text for key, text in labels.items() if key not in _OF_ONE_POD}
         other_fields = map(metadata.get, ("namespace", "ownerReferences", "annotations", "deletionTimestamp"))
         compared = (labels, *other_fields, {**spec, "nodeName": None, "volumes": None})
         # Most consecutive pods of a list are alike.

@@ -126,21 +126,21 @@ def read_owner(metadata: Mapping[str, Any]) -> str:
     return "/".join(filter(None, find_controller(metadata)))
 
 
+# Fields of a volume that storage drivers have to do with.
+_OF_DRIVERS = in_tree.EVALUATED - {"hostPath"} | {"persistentVolumeClaim", "ephemeral"}
+
+
 def pod_is_evaluated(pod: Mapping[str, Any], windows_nodes: frozenset[str] | set[str]) -> bool:
     """Whether a core/v1 Pod matters for the evaluation, so that the many others cost nothing.
 
     It has a claim or an inline volume of a storage driver; or a DaemonSet put it on a Windows node. A pod that a
     run of this collection left behind does not matter: it ends by itself, and nobody expects it to start again.
     """
-    spec, metadata = pod.get("spec") or {}, pod["metadata"]
-    if is_of_run(pod):
-        return False
-    for volume in spec.get("volumes") or ():
-        if "persistentVolumeClaim" in volume or "ephemeral" in volume:
-            return True
-        if "hostPath" not in volume and not in_tree.EVALUATED.isdisjoint(volume):
-            return True
-    return spec.get("nodeName") in windows_nodes and find_controller(metadata)[0] == "DaemonSet"
+    spec = pod.get("spec") or {}
+    return (
+        not all(map(_OF_DRIVERS.isdisjoint, spec.get("volumes") or ()))
+        or (spec.get("nodeName") in windows_nodes and find_controller(pod["metadata"])[0] == "DaemonSet")
+    ) and not is_of_run(pod)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.admiss
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import (
     NO_SHAPE,
     PodShape,
-    to_scheduler_units,
+    sum_requests,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import Volumes
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
@@ -63,7 +63,7 @@ def _admit_shape(index: Index, template: ObservedTemplate, admit: PodToAdmit) ->
     priority = index.find_priority_class(admit.priority_class)
     return replace(
         template.shape,
-        requests=to_scheduler_units(admit.resources.sum_up("requests")),
+        requests=sum_requests(admit.resources),
         priority=template.shape.priority if priority is None else priority.value,
     )
 
