@@ -29,7 +29,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
     Roll,
     WorkloadVerdict,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.pods import list_pods_to_start
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
 
 # A roll is simulated in so many ways, if all of them together take no more placements; few would be no proof, then it is one.
@@ -72,14 +71,18 @@ class _Outcome:
 
 
 def simulate_roll(
-    index: Index, scheduler: Scheduler, workloads: Sequence[Workload], verdicts: Mapping[str, WorkloadVerdict]
+    index: Index,
+    scheduler: Scheduler,
+    workloads: Sequence[Workload],
+    starting: Mapping[str, Sequence[PodToStart]],
+    verdicts: Mapping[str, WorkloadVerdict],
 ) -> Roll | None:
-    """Roll all Windows nodes in the order of their names; None where there are none."""
+    """Roll all Windows nodes in the order of their names; None where there are none. starting: the next pods by workload."""
     if unread := [name for name in _LISTS if name in index.unread]:
         return Roll("unknown", f"{', '.join(unread)} could not be read", ())
     if not index.windows:
         return None
-    simulation = _Simulation(index, scheduler, workloads, verdicts)
+    simulation = _Simulation(index, scheduler, workloads, starting, verdicts)
     most = min(_MOST_WAYS, _MOST_PLACEMENTS // max(1, len(simulation.pods)))
     ways = [simulation.roll(seed) for seed in range(most if most >= _LEAST_WAYS else 1)]
     nodes = tuple(simulation.compare(name, [way[name] for way in ways]) for name in ways[0])
@@ -95,9 +98,15 @@ class _Simulation:
     """The pods that move, on the nodes of one snapshot."""
 
     def __init__(
-        self, index: Index, scheduler: Scheduler, workloads: Sequence[Workload], verdicts: Mapping[str, WorkloadVerdict]
+        self,
+        index: Index,
+        scheduler: Scheduler,
+        workloads: Sequence[Workload],
+        starting: Mapping[str, Sequence[PodToStart]],
+        verdicts: Mapping[str, WorkloadVerdict],
     ) -> None:
         self._index, self._scheduler, self._infos = index, scheduler, scheduler.infos
+        self._starting = starting
         self._infos.send_away(())
         self._names = index.list_names(index.windows)
         self._budgets = index.snapshot.budgets
@@ -138,7 +147,7 @@ class _Simulation:
         self, workload: Workload, pods: Sequence[ObservedPod], verdict: WorkloadVerdict | None
     ) -> Iterator[_MovingPod]:
         limits, shapes = self._scheduler.volume_limits, self._index.snapshot.shapes
-        starting = {pod.name: pod for pod in list_pods_to_start(self._index, workload)}
+        starting = {pod.name: pod for pod in self._starting[workload.key]}
         # Equal shapes once: there are many pods.
         next_shapes: dict[tuple[int, tuple[tuple[str, int], ...]], PodShape] = {}
         answer: Answer = verdict.starts_again if verdict else "yes"
@@ -146,9 +155,8 @@ class _Simulation:
         for pod in pods:
             next_pod = starting.get(pod.name) or [*starting.values()][-1]
             named, created = limits.collect_needs(next_pod)
-            volumes = Counter(driver for driver, _volume in named) + Counter(
-                {driver: count // next_pod.count for driver, count in created.items()}
-            )
+            volumes = Counter({driver: count // next_pod.count for driver, count in created.items()})
+            volumes.update(driver for driver, _volume in named)
             attached = tuple(
                 (_ATTACHED + driver, count) for driver, count in volumes.items() if driver in limits.limits
             )

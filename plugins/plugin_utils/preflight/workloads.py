@@ -42,6 +42,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.volumes import VolumesEvaluation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.mount import Mounts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.pods import list_pods_to_start
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.walk import Rules, Walks
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import (
     Places,
@@ -116,13 +117,15 @@ def evaluate(
         "publish": (mounts.publish,),
     }
     evaluator = _Evaluator(index, subjects, volumes, scheduler, everywhere)
+    starting: dict[str, tuple[PodToStart, ...]] = {}
     for workload in use.workloads:
         # Without a Windows node only what asks for one is about Windows.
         if workload.on_windows if index.windows else workload.nowhere:
-            evaluator.evaluate_workload(workload, Walks(index, workload, rules, scheduler.find_daemon_nodes))
+            pods = starting[workload.key] = list_pods_to_start(index, workload)
+            evaluator.evaluate_workload(workload, Walks(index, workload, pods, rules, scheduler.find_daemon_nodes))
     evaluator.mark_crowded_workloads()
     verdicts, stopping = evaluator.verdicts, evaluator.stopping.union(everywhere if evaluator.verdicts else ())
-    roll = simulate_roll(index, scheduler, use.workloads, verdicts)
+    roll = simulate_roll(index, scheduler, use.workloads, starting, verdicts)
     return WorkloadsEvaluation(tuple(verdicts.values()), tuple(evaluator.findings), frozenset(stopping), roll)
 
 

@@ -21,7 +21,8 @@ class KubeletAdmission:
 
     def filter_pod(self, pod: PodToStart, split: Split) -> None:
         """Note nodes whose kubelet does not run the pod: by its operating system, by its volumes, or because it does not run."""
-        if twice := sorted({claim for claim in pod.claims if pod.claims.count(claim) > 1}):
+        if len(set(pod.claims)) < len(pod.claims):
+            twice = sorted({claim for claim in pod.claims if pod.claims.count(claim) > 1})
             message = f"two of its volumes name claim {twice[0]}, and kubelets wait for both as if they were one"
             split.doubt(split.nodes, "CSI-W21", message, "name the claim in one volume, and mount that volume twice")
         os = pod.placement.os

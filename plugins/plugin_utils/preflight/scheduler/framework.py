@@ -124,7 +124,7 @@ class Scheduler:
 
     def is_open(self, shape: PodShape) -> bool:
         """Whether a rule of a pod about other pods is not known."""
-        return self._spread.is_open(shape) or self._between_pods.is_open(shape)
+        return (bool(shape.spread) and self._spread.is_open(shape)) or self._between_pods.is_open(shape)
 
     def _check_profile(self, pod: PodToStart, split: Split) -> None:
         """Whether these are the filters that decide, and whether the pod is in the queue."""

@@ -136,10 +136,11 @@ class NodeInfos:
             return
         for resource, requested in shape.requests:
             before = free.get(resource, 0)
-            room_left = free[resource] = before + count * requested
+            after = free[resource] = before + count * requested
+            less, more = (before, after) if count > 0 else (after, before)
             rooms = self._rooms[resource]
             for amount in rooms:
-                if (before >= amount) != (room_left >= amount):
+                if less < amount <= more:
                     rooms[amount] ^= self._index.bit[node]
 
 

@@ -28,11 +28,14 @@ class NodeResourcesFit:
     def filter_pod(self, pod: PodToStart, split: Split) -> None:
         """Block nodes without room."""
         for resource, amount in pod.shape.requests:
+            # A node without so much in all has no room left either.
+            full = split.nodes & ~self._infos.find_room(resource, amount)
+            if not full:
+                continue
             shown = f"{amount / 1000:g}" if resource == "cpu" else str(amount)
             # Preemption cannot help there.
             small = self._index.all & ~self._infos.find_large_nodes(resource, amount)
             message = f"the node has less than {shown} of {resource} in all"
             split.block(small, "CSI-W20", message, "add nodes that have more, or request less")
-            full = self._index.all & ~self._infos.find_room(resource, amount)
             message = f"the node has less than {shown} of {resource} left"
             self._infos.block(split, pod.shape, full, message, "add nodes, or scale down other workloads")

@@ -81,6 +81,8 @@ class NodeVolumeLimits:
 
     def collect_needs(self, pod: PodToStart) -> tuple[set[Unique], Counter[str]]:
         """The volumes that a pod names, and how many of each driver are made with its like."""
+        if not pod.made:
+            return set(self._collect_volumes(pod)), Counter()
         new_volumes = {
             unique
             for request in self._claims.list_requests(pod)

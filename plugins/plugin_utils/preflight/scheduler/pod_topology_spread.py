@@ -29,10 +29,12 @@ class PodTopologySpread:
 
     def find_rejecting_nodes(self, shape: PodShape) -> int:
         """The nodes where a pod would break one of its constraints."""
-        return self._find_unlabelled(shape) | self._find_skewed(shape)
+        return self._find_unlabelled(shape) | self._find_skewed(shape) if shape.spread else 0
 
     def filter_pod(self, pod: PodToStart, split: Split) -> None:
         """Block nodes that lack a label or whose domain has too many pods."""
+        if not pod.shape.spread:
+            return
         remedy = "label the nodes, or set whenUnsatisfiable to ScheduleAnyway"
         message = "the node lacks a label of its topologySpreadConstraints"
         split.block(self._find_unlabelled(pod.shape), "CSI-W20", message, remedy)
@@ -56,7 +58,7 @@ class PodTopologySpread:
         return nodes
 
     def _find_skewed(self, shape: PodShape) -> int:
-        labelled = self._index.all & ~self._find_unlabelled(shape) if shape.spread else 0
+        labelled = self._index.all & ~self._find_unlabelled(shape)
         skewed = 0
         for constraint in shape.spread:
             skewed |= self._find_full_domains(shape, constraint, labelled)

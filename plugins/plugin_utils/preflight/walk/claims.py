@@ -78,7 +78,8 @@ class Claims:
 
     def __init__(self, index: Index) -> None:
         self._index = index
-        self._last: tuple[PodToStart | None, tuple[Request, ...]] = (None, ())
+        # By the identity of a pod, that pod with its claims.
+        self._requests: dict[int, tuple[PodToStart, tuple[Request, ...]]] = {}
         # A claim that was created while there was no default class gets a later one.
         self._sets_default_later = index.kubernetes is None or index.kubernetes.minor >= _RETROACTIVE_DEFAULT
 
@@ -95,10 +96,10 @@ class Claims:
 
     def list_requests(self, pod: PodToStart) -> tuple[Request, ...]:
         """Every claim of a pod."""
-        # A pod is asked about by one step after the other.
-        if self._last[0] is not pod:
-            self._last = (pod, tuple(self._make_requests(pod)))
-        return self._last[1]
+        known = self._requests.get(id(pod))
+        if known is None:
+            known = self._requests[id(pod)] = (pod, tuple(self._make_requests(pod)))
+        return known[1]
 
     def _make_requests(self, pod: PodToStart) -> Iterator[Request]:
         for key in pod.claims:

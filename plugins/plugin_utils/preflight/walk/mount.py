@@ -8,7 +8,7 @@ What a kubelet and a driver make of a volume is in its verdicts; here they are a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
@@ -76,6 +76,8 @@ class Mounts:
         of_drivers: Mapping[str, tuple[Finding, ...]],
     ) -> None:
         self._claims = claims
+        # A pod is asked about by one step after the other.
+        self._last: tuple[PodToStart | None, Sequence[tuple[str, str]]] = (None, ())
         self._uses: dict[str, _Use] = {}
         self._index, self._use, self._subjects, self._evaluated = index, use, subjects, evaluated
         self._unusable_drivers = {
@@ -129,8 +131,10 @@ class Mounts:
             "CSI-V15", about, message, (f"{pod.workload}: volumeDevices",), "mount it with volumeMounts instead"
         )
 
-    def _list_keys(self, pod: PodToStart) -> Iterator[tuple[str, str]]:
+    def _list_keys(self, pod: PodToStart) -> Sequence[tuple[str, str]]:
         """Each volume as answers call it, with the key of its subject."""
+        if self._last[0] is pod:
+            return self._last[1]
         keys = [
             request.volume.name
             if request.volume is not None
@@ -140,7 +144,8 @@ class Mounts:
             for request in self._claims.list_requests(pod)
         ]
         keys += [f"inline {inline.source.field} {inline.name} of {pod.workload}" for inline in pod.inline]
-        return zip(pod.volumes, keys, strict=True)
+        self._last = (pod, [*zip(pod.volumes, keys, strict=True)])
+        return self._last[1]
 
     def _of(self, pod: PodToStart, step: Step, volume: str, key: str, nodes: int) -> Iterator[StepAnswer]:
         """The verdicts of a volume for a step; those about earlier steps count when it is attached."""

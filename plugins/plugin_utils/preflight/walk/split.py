@@ -35,11 +35,13 @@ class Split:
 
     def block(self, nodes: int, id_: str, message: str, remedy: str, *evidence: str) -> None:
         """The pod cannot pass this step on these nodes."""
-        self.note("no", nodes, partial(self._maker, id_, message, remedy, *evidence))
+        if nodes & self.nodes:
+            self.note("no", nodes, partial(self._maker, id_, message, remedy, *evidence))
 
     def doubt(self, nodes: int, id_: str, message: str, remedy: str, *evidence: str) -> None:
         """Whether it can is not known on these nodes."""
-        self.note("unknown", nodes, partial(self._maker, id_, message, remedy, *evidence))
+        if nodes & self.nodes:
+            self.note("unknown", nodes, partial(self._maker, id_, message, remedy, *evidence))
 
     def report_unread(self, id_: str, resource: str, message: str) -> None:
         """Whether it can is not known, because this list could not be read."""

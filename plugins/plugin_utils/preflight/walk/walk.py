@@ -19,7 +19,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_affinity import NodeAffinity
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Workload
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.pods import list_pods_to_start
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import (
     SPEC_OS,
     STEPS,
@@ -67,12 +66,13 @@ def walk(index: Index, pod: PodToStart, nodes: int, rules: Rules) -> Walked:
     remaining, unknown = nodes, 0
     placed = nodes
     answers: list[StepAnswer] = []
+    volumes = pod.volumes or ("",)
     for step in STEPS:
         if not remaining:
             break
         step_answers = [answer for rule in rules.get(step, ()) for answer in rule(pod, remaining)]
         if step in rules:
-            step_answers += _answer_rest(index, pod, step, step_answers, remaining)
+            step_answers += _answer_rest(index, pod, volumes, step, step_answers, remaining)
         for answer in step_answers:
             if answer.answer == "no":
                 remaining &= ~answer.nodes
@@ -85,14 +85,19 @@ def walk(index: Index, pod: PodToStart, nodes: int, rules: Rules) -> Walked:
 
 
 def _answer_rest(
-    index: Index, pod: PodToStart, step: Step, step_answers: Iterable[StepAnswer], nodes: int
+    index: Index,
+    pod: PodToStart,
+    volumes: Iterable[str],
+    step: Step,
+    step_answers: Iterable[StepAnswer],
+    nodes: int,
 ) -> Iterator[StepAnswer]:
     """Stands for what no rule of a step mentions: it is unknown."""
     covered: dict[str, int] = defaultdict(int)
     for answer in step_answers:
         covered[answer.volume] |= answer.nodes
     whole = covered[""]
-    for volume in pod.volumes or ("",):
+    for volume in volumes:
         uncovered = nodes & ~whole & ~covered[volume]
         if uncovered:
             message = (
@@ -133,17 +138,21 @@ def _find_places(walked: Walked) -> int:
 
 
 class Walks:
-    """The walks of a workload's pods over every node that they may have. findings: what explains those that are not ready on Windows nodes.
+    """The walks of the pods that a workload starts over every node that they may have. findings: what explains those that are not ready on Windows nodes.
 
     linux: Linux nodes that the scheduler may choose for one of them.
     """
 
     def __init__(
-        self, index: Index, workload: Workload, rules: Rules, find_daemon_nodes: Callable[[PodToStart], int]
+        self,
+        index: Index,
+        workload: Workload,
+        pods: Sequence[PodToStart],
+        rules: Rules,
+        find_daemon_nodes: Callable[[PodToStart], int],
     ) -> None:
         self._index = index
         self._everywhere = everywhere = workload.kind == "DaemonSet"
-        pods = list_pods_to_start(index, workload)
         nodes = index.windows
         if everywhere:
             # Where it has pods on no node, the whole walk says why.
