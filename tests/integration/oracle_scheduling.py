@@ -32,7 +32,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storag
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.observe import take
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart
 from integration.kube import connect
 from integration.oracle_cluster import (
     ACCOUNTS,

@@ -35,7 +35,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.pods import (
     list_pods_to_start as list_next_pods,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart, StepAnswer
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, StepAnswer
 
 from situations.world import Object, World, to_start
 

@@ -50,7 +50,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.revisions im
     set_revisions,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import list_config_maps
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart
 
 Object = dict[str, Any]
 NOW = datetime(2026, 11, 20, 23, 0, tzinfo=timezone.utc)

@@ -9,12 +9,10 @@ Each check bears the name of the admission plugin (https://kubernetes.io/docs/re
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import NODE_SELECTOR
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedTemplate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, version_of
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import create_finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.limits import (
     find_contested_default,
     find_excess,
@@ -25,8 +23,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.limits impor
     sum_up_pod,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart, StepAnswer
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split, StepAnswer
 
 _ENFORCE = "pod-security.kubernetes.io/enforce"
 # Since these releases the policy exempts pods of Windows, forbids hosts of probes, and lets pods in a user namespace run as any user.
@@ -43,7 +40,7 @@ class Admission:
 
     def __call__(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Whether the pod is created, wherever it goes."""
-        split = Split("bind", nodes, partial(_make_finding, pod))
+        split = Split("bind", nodes, pod.workload, f"{pod.workload}: pod template")
         self._check_namespace_lifecycle(pod, split)
         self._check_service_account(pod, split)
         self._check_priority(pod, split)
@@ -77,11 +74,10 @@ class Admission:
 
     def _check_service_account(self, pod: PodToStart, split: Split) -> None:
         name = f"{pod.namespace}/{pod.admit.service_account}"
-        if pod.admit.service_account == "default" or name in self._index.service_accounts:
-            # A controller makes the default one.
+        if "serviceaccounts" in self._index.unread or name in self._index.service_accounts:
             return
-        if "serviceaccounts" in self._index.unread:
-            split.report_unread("CSI-W21", "serviceaccounts", "service accounts could not be read")
+        if pod.admit.service_account == "default":
+            # A controller makes it.
             return
         message = f"ServiceAccount {name} does not exist, so its pods are rejected"
         remedy = f"kubectl -n {pod.namespace} create serviceaccount {pod.admit.service_account}"
@@ -90,8 +86,6 @@ class Admission:
     def _check_priority(self, pod: PodToStart, split: Split) -> None:
         admit = pod.admit
         if "priorityclasses" in self._index.unread:
-            if admit.priority_class not in ("", *self._index.priority_classes) or admit.priority is not None:
-                split.report_unread("CSI-W21", "priorityclasses", "priority classes could not be read")
             return
         priority = self._index.find_priority_class(admit.priority_class)
         if priority is None:
@@ -109,10 +103,9 @@ class Admission:
 
     def _check_runtime_class(self, pod: PodToStart, split: Split) -> None:
         name, overhead = pod.placement.runtime_class, pod.admit.overhead
+        if "runtimeclasses" in self._index.unread:
+            return
         if name and name not in self._index.runtime_classes:
-            if "runtimeclasses" in self._index.unread:
-                split.report_unread("CSI-W21", "runtimeclasses", "runtime classes could not be read")
-                return
             message = f"RuntimeClass {name} does not exist, so its pods are rejected"
             split.block(split.nodes, "CSI-W20", message, "create the RuntimeClass, or correct the workload")
         elif overhead and overhead != self._index.overheads.get(name, ()):
@@ -189,7 +182,3 @@ class Admission:
         message = f"{NODE_SELECTOR} of namespace {pod.namespace} is {namespace.selector}, which the node does not match"
         remedy = f"kubectl annotate namespace {pod.namespace} {NODE_SELECTOR}= --overwrite"
         split.block(split.nodes & ~nodes, "CSI-W20", message, remedy)
-
-
-def _make_finding(pod: PodToStart, id_: str, message: str, remedy: str) -> Finding:
-    return create_finding(id_, pod.workload, message, (f"{pod.workload}: pod template",), remedy)

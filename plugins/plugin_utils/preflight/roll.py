@@ -29,7 +29,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
     Roll,
     WorkloadVerdict,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart
 
 # A roll is simulated in so many ways, if all of them together take no more placements; few would be no proof, then it is one.
 _MOST_WAYS, _LEAST_WAYS, _MOST_PLACEMENTS = 16, 6, 10_000

@@ -41,10 +41,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
     VolumeVerdict,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.volume_handles import parse_volume_handle
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import (
-    Step,
-    StepAnswer,
-)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import StepAnswer
 
 # From the one that allows least to the one that allows most, as Pod Security has them.
 _PROFILES = ("restricted", "baseline", "privileged")
@@ -150,10 +147,10 @@ class _Volume:
         self._check_volume()
         nodes = subject.eligible
         if subject.inline and subject.source.field == "csi" and (refusal := self._check_inline()):
-            yield self._refuse("CSI-V28", *refusal, nodes, "no", step="publish")
+            yield self._refuse("CSI-V28", *refusal, nodes, "no")
             return
         if not subject.source.field:
-            yield self._create_answer("unknown", nodes, "the kind of volume is unknown", step="bind")
+            yield self._create_answer("unknown", nodes, "the kind of volume is unknown")
             return
         if subject.source.field in in_tree.LINUX_ONLY:
             message = f"Windows does not mount volumes of kind {subject.source.field}"
@@ -190,10 +187,10 @@ class _Volume:
         if unknown := nodes & paths.unknown:
             message = f"its kubelets mount {subject.source.field} in-tree or by CSI; their CSINodes do not show which"
             remedy = "let this account read CSINodes, or upgrade the kubelets"
-            yield self._refuse("CSI-V22", message, remedy, unknown, "unknown", step="attach")
+            yield self._refuse("CSI-V22", message, remedy, unknown, "unknown")
         csi = nodes & paths.csi
         if csi and plugin is not None and (why := explain_untranslatable(self._subject.source, self._subject.volume)):
-            yield self._refuse("CSI-V13", *why, csi, "no", step="attach")
+            yield self._refuse("CSI-V13", *why, csi, "no")
             csi = 0
         if broken := csi & paths.broken:
             yield self._refuse_broken_kubelet(broken)
@@ -284,10 +281,10 @@ class _Volume:
     def _refuse_place(self) -> StepAnswer:
         if not self._subject.user_nodes:
             because = "no Windows node accepts the pods that use it"
-            return self._create_answer("unknown", 0, because, step="schedule")
+            return self._create_answer("unknown", 0, because)
         message = "its nodeAffinity matches none of the Windows nodes that its workload may run on"
         remedy, nodes = "add a Windows node in its zone, or move the data", self._subject.user_nodes
-        return self._refuse("CSI-V17", message, remedy, nodes, "no", step="schedule")
+        return self._refuse("CSI-V17", message, remedy, nodes, "no")
 
     def _refuse_removed_kind(self, nodes: int) -> StepAnswer:
         plugin = self._subject.plugin
@@ -452,12 +449,10 @@ class _Volume:
     def _add_finding(self, id_: str, message: str, remedy: str, nodes: int = 0, about: str = "") -> None:
         self.findings.append(self._make_finding(id_, message, remedy, nodes, about))
 
-    def _refuse(
-        self, id_: str, message: str, remedy: str, nodes: int, answer: Answer, step: Step = "stage"
-    ) -> StepAnswer:
+    def _refuse(self, id_: str, message: str, remedy: str, nodes: int, answer: Answer) -> StepAnswer:
         """A finding that is the verdict on these nodes too."""
         self._add_finding(id_, message, remedy, nodes)
-        return self._create_answer(answer, nodes, message, step=step)
+        return self._create_answer(answer, nodes, message)
 
     def _list_evidence(self, nodes: int) -> Iterator[str]:
         subject, volume = self._subject, self._subject.volume
@@ -481,16 +476,14 @@ class _Volume:
             reason = unset if listed is None else "listed" if plugin in listed else "not listed"
             yield f"Node {first}: kubelet {self._index.nodes[first].kubelet}, migrated-plugins: {plugin} {reason}"
 
-    def _create_answer(
-        self, answer: Answer, nodes: int, because: str, reasons: tuple[Finding, ...] = (), step: Step = "stage"
-    ) -> StepAnswer:
+    def _create_answer(self, answer: Answer, nodes: int, because: str, reasons: tuple[Finding, ...] = ()) -> StepAnswer:
         """reasons: findings of others that explain it."""
         findings = (*self.findings, *reasons)
         # A finding that keeps a report from being ready, though the volume can be mounted.
         against = next((finding for finding in findings if finding.doubt or finding.severity == "blocker"), None)
         if answer == "yes" and against is not None:
             answer, because = "unknown", against.message
-        return StepAnswer(step, answer, nodes, self._subject.key, because, findings)
+        return StepAnswer("stage", answer, nodes, self._subject.key, because, findings)
 
     def create_verdict(self, answer: StepAnswer) -> VolumeVerdict:
         """An answer for a report."""

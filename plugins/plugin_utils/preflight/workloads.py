@@ -43,12 +43,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.volumes impo
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.mount import Mounts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.pods import list_pods_to_start
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import Places, PodToStart, StepAnswer
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.walk import Rules, Walks
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import (
-    Places,
-    PodToStart,
-    StepAnswer,
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,6 @@ checkVolumeProvisions; what makes volumes is the driver's controller with its ex
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
-
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.cluster_checks import (
     check_controller,
@@ -27,8 +24,12 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims 
     Request,
     name_provisioner,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split, answer_without_claims
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart, StepAnswer
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import (
+    PodToStart,
+    Split,
+    StepAnswer,
+    answer_without_claims,
+)
 
 
 class ExternalProvisioner:
@@ -46,7 +47,7 @@ class ExternalProvisioner:
         answers: list[StepAnswer] = []
         static = None
         for request in self._claims.list_requests(pod):
-            split = Split("provision", nodes, partial(_make_finding, request), request.volume_key)
+            split = Split("provision", nodes, request.about, f"used by {pod.workload}", request.volume_key)
             storage_class = self._claims.find_class(request)
             waits = self._claims.is_bound_late(request)
             if not request.open or (not waits and self._claims.find_candidates(request)):
@@ -60,7 +61,7 @@ class ExternalProvisioner:
             self._check_topologies(request, storage_class, split, nodes_left)
             self._check_room(request, storage_class, split, nodes_left)
             for finding in self._find_controller_faults(storage_class):
-                split.note("unknown" if finding.doubt else "no", nodes_left, partial(replace, finding))
+                split.note("unknown" if finding.doubt else "no", nodes_left, (finding,))
             answers += split.list_answers(f"{name_provisioner(storage_class)} provisions it")
         return answers + answer_without_claims("provision", pod, nodes)
 
@@ -75,22 +76,19 @@ class ExternalProvisioner:
             remedy = (
                 "recreate the claim with a StorageClass that allows the nodes' zone, or add nodes in an allowed zone"
             )
-            split.block(outside, "CSI-V26", message, remedy, f"allowedTopologies: {keys}")
+            split.block(outside, "CSI-V26", message, remedy)
 
     def _check_room(self, request: Request, storage_class: ObservedClass, split: Split, nodes: int) -> None:
         """A driver whose free capacity the scheduler asks for before it lets a volume be made (binder.go, hasEnoughCapacity)."""
         name = storage_class.provisioner
         if not request.claim.size or not self._claims.is_bound_late(request):
             return
-        if "csidrivers" in self._index.unread:
-            message = "CSIDrivers could not be read, so whether the scheduler asks for room for its volume is unknown"
-            split.doubt(nodes, "CSI-V41", message, "let this account list csidrivers")
-        elif name in self._reporting:
+        if name in self._reporting:
             message = (
                 f"{name} reports its free capacity (CSIDriver spec.storageCapacity), which this report does not read"
             )
             remedy = "check that there is room: kubectl get csistoragecapacities -A"
-            split.doubt(nodes, "CSI-V41", message, remedy, f"request: {request.claim.size} bytes")
+            split.doubt(nodes, "CSI-V41", message, remedy)
 
     def _find_controller_faults(self, storage_class: ObservedClass) -> tuple[Finding, ...]:
         """Findings that keep a driver from provisioning volumes, and those that leave it unknown."""
@@ -110,15 +108,10 @@ class ExternalProvisioner:
             remedy = "check that the driver's controller runs"
             return (create_finding("CSI-V41", class_title, message, (f"provisioner: {plugin}",), remedy),)
         if "deployments" in index.unread:
-            message = f"deployments could not be read, so whether the controller of {name} runs is unknown"
-            return (create_finding("CSI-V41", class_title, message, (), "let this account list deployments"),)
+            return ()
         controller = index.find_controller(driver)
         noted = [finding for finding in check_controller(index, driver) if finding.severity == "blocker"]
         if controller is not None:
             moved = frozenset((plugin,)) if in_tree.find_by_name(plugin) is not None else frozenset()
             noted += find_lacking_sidecars("provisioner", driver, controller, moved)
         return tuple(noted)
-
-
-def _make_finding(request: Request, id_: str, message: str, remedy: str, *evidence: str) -> Finding:
-    return create_finding(id_, request.about, message, evidence, remedy)

@@ -10,13 +10,10 @@ pkg/scheduler/framework/plugins/volumebinding.
 from __future__ import annotations
 
 from datetime import timedelta
-from functools import partial
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedClaim, ObservedVolume
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import create_finding
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import (
     NO_PROVISIONER,
     WAITS,
@@ -28,8 +25,12 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims 
     is_reserved_for,
     name_provisioner,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split, answer_without_claims
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart, StepAnswer
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import (
+    PodToStart,
+    Split,
+    StepAnswer,
+    answer_without_claims,
+)
 
 _MADE_WITHIN = timedelta(minutes=10)
 
@@ -45,10 +46,14 @@ class PersistentVolumeController:
         answers: list[StepAnswer] = []
         static = None
         for request in self._claims.list_requests(pod):
-            split = Split("bind", nodes, partial(_make_finding, request, pod), request.volume_key)
+            is_there = not request.missing and not request.made
+            used = f"claim {request.claim.key}: phase {request.claim.phase}" if is_there else f"used by {pod.workload}"
+            split = Split("bind", nodes, request.about, used, request.volume_key)
             if request.missing:
-                self._refuse_missing_claim(pod, split)
-                answers += split.list_answers("")
+                if "persistentvolumeclaims" not in self._index.unread:
+                    message = f"{pod.workload} uses the claim, but the claim does not exist"
+                    split.block(nodes, "CSI-V27", message, "create the claim, or correct the workload")
+                answers += split.list_answers("claims could not be read")
                 continue
             if request.foreign:
                 message = f"claim {request.claim.key} exists and belongs to no pod, so no pod may use it as its own"
@@ -80,14 +85,6 @@ class PersistentVolumeController:
             answers += split.list_answers(because)
         return answers + answer_without_claims("bind", pod, nodes)
 
-    def _refuse_missing_claim(self, pod: PodToStart, split: Split) -> None:
-        if "persistentvolumeclaims" in self._index.unread:
-            message = "claims could not be read, so whether this one exists is unknown"
-            split.report_unread("CSI-V41", "persistentvolumeclaims", message)
-            return
-        message = f"{pod.workload} uses the claim, but the claim does not exist"
-        split.block(split.nodes, "CSI-V27", message, "create the claim, or correct the workload")
-
     # Bound claims
 
     def _check_bound_claim(self, request: Request, split: Split) -> str:
@@ -103,11 +100,8 @@ class PersistentVolumeController:
         return f"it is bound to volume {claim.volume}"
 
     def _refuse_missing_volume(self, claim: ObservedClaim, split: Split, id_: str, remedy: str) -> None:
-        if "persistentvolumes" in self._index.unread:
-            message = f"PersistentVolumes could not be read, so whether volume {claim.volume} exists is unknown"
-            split.report_unread("CSI-V41", "persistentvolumes", message)
-            return
-        split.block(split.nodes, id_, f"its volume {claim.volume} does not exist", remedy)
+        if "persistentvolumes" not in self._index.unread:
+            split.block(split.nodes, id_, f"its volume {claim.volume} does not exist", remedy)
 
     # Claims without a volume
 
@@ -134,9 +128,7 @@ class PersistentVolumeController:
         """A claim that names no volume and has none."""
         claim = request.claim
         if "storageclasses" in self._index.unread:
-            message = "StorageClasses could not be read, so whether the claim gets a volume is unknown"
-            split.report_unread("CSI-V41", "storageclasses", message)
-            return ""
+            return "StorageClasses could not be read"
         if claim.narrowed:
             _report_narrowed_claim(claim, split)
             return ""
@@ -258,9 +250,3 @@ def _format_error(request: Request, volume: ObservedVolume) -> str:
     if not can_serve(volume, claim):
         return f"without access mode {', '.join(sorted(set(claim.access_modes) - set(volume.access_modes)))}"
     return "" if can_hold(volume, claim) else "of another VolumeAttributesClass"
-
-
-def _make_finding(request: Request, pod: PodToStart, id_: str, message: str, remedy: str) -> Finding:
-    is_there = not request.missing and not request.made
-    evidence = f"claim {request.claim.key}: phase {request.claim.phase}" if is_there else f"used by {pod.workload}"
-    return create_finding(id_, request.about, message, (evidence,), remedy)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import change_template
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import SPEC_OS, PodToStart
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import SPEC_OS, PodToStart, Split
 
 
 class KubeletAdmission:

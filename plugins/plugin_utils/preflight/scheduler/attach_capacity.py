@@ -19,7 +19,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.no
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Workload
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Places
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import Places
 
 # A workload, its pods, and its pods of today.
 StartingWorkload = tuple[str, Places, Sequence[ObservedPod]]

@@ -9,12 +9,10 @@ pkg/scheduler/framework/plugins.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Protocol
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodShape
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import create_finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet.admission import KubeletAdmission
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.inter_pod_affinity import InterPodAffinity
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_affinity import NodeAffinity
@@ -36,10 +34,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.vo
     VolumeRestrictions,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.volume_zone import VolumeZone
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart, StepAnswer
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split, StepAnswer
 
 
 class Filter(Protocol):
@@ -73,8 +69,7 @@ class Scheduler:
 
     def __call__(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Where the scheduler puts a pod, of nodes: by the pod itself, and by each of its volumes."""
-        maker = partial(_make_finding, pod)
-        split = Split("schedule", nodes, maker)
+        split = _split_nodes(pod, nodes)
         if not pod.node:
             self._check_profile(pod, split)
         self.infos.send_away(pod.leaving)
@@ -82,7 +77,7 @@ class Scheduler:
             plugin.filter_pod(pod, split)
         answers = split.list_answers("the scheduler may put it there")
         for request in self._claims.list_requests(pod):
-            split = Split("schedule", nodes, maker, request.volume_key)
+            split = _split_nodes(pod, nodes, request.volume_key)
             self._restrictions.filter_claim(request, pod, split)
             because = self._binding.filter_claim(request, pod, split)
             self._zone.filter_claim(request, pod, split)
@@ -91,7 +86,7 @@ class Scheduler:
 
     def find_fixed_nodes(self, pod: PodToStart) -> tuple[int, int]:
         """Where a pod may go, as far as no other pod decides, and of these the nodes of which that is not known."""
-        split = Split("schedule", self._index.all, partial(_make_finding, pod))
+        split = _split_nodes(pod, self._index.all)
         self._check_profile(pod, split)
         for plugin in self._fixed:
             plugin.filter_pod(pod, split)
@@ -113,7 +108,7 @@ class Scheduler:
 
         Source: https://github.com/kubernetes/kubernetes, pkg/controller/daemon/daemon_controller.go, predicates.
         """
-        split = Split("schedule", self._index.all, partial(_make_finding, pod))
+        split = _split_nodes(pod, self._index.all)
         for plugin in self._of_daemon_pods:
             plugin.filter_pod(pod, split)
         return self._index.all & ~split.find_nodes("no")
@@ -134,10 +129,7 @@ class Scheduler:
         if pod.placement.gated:
             message = "the pod has schedulingGates, and waits until a controller removes them"
             split.doubt(split.nodes, "CSI-W21", message, "find the controller that removes the gates")
-        for resource in ("nodes", "pods"):
-            if resource in self._index.unread:
-                split.report_unread("CSI-W21", resource, f"{resource} could not be read")
 
 
-def _make_finding(pod: PodToStart, id_: str, message: str, remedy: str) -> Finding:
-    return create_finding(id_, pod.workload, message, (f"Pod {pod.namespace}/{pod.name}",), remedy)
+def _split_nodes(pod: PodToStart, nodes: int, volume: str = "") -> Split:
+    return Split("schedule", nodes, pod.workload, f"Pod {pod.namespace}/{pod.name}", volume)

@@ -13,8 +13,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.schedu
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, unite
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_info import NodeInfos
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split
 
 
 class InterPodAffinity:

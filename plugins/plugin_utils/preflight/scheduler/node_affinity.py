@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import ANYWHERE, Placement
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split
 
 
 class NodeAffinity:

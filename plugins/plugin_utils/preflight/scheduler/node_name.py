@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split
 
 
 class NodeName:

@@ -8,8 +8,7 @@ from __future__ import annotations
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodShape
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import unite
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_info import NodeInfos
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split
 
 _EVERY_ADDRESS = "0.0.0.0"
 

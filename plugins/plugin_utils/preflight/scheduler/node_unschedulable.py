@@ -11,8 +11,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.ta
     collect_tolerations,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import NAMED_NODES
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split
 
 _UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 

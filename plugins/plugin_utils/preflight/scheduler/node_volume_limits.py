@@ -27,8 +27,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims 
     Request,
     name_provisioner,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split
 
 # In-tree plugins whose volumes count for their CSI driver (nodevolumelimits/utils.go, isCSIMigrationOn).
 COUNTED = ("awsElasticBlockStore", "azureDisk", "gcePersistentDisk", "cinder", "portworxVolume")
@@ -52,10 +51,6 @@ class NodeVolumeLimits:
         if not volumes:
             return
         index, drivers = self._index, {driver for driver, dummy in volumes}
-        unread = [resource for resource in ("csinodes", "pods", "volumeattachments") if resource in index.unread]
-        if unread:
-            message = f"{' and '.join(unread)} could not be read, so the number of volumes on the nodes is unknown"
-            split.doubt(split.nodes, "CSI-W21", message, f"let this account list {' and '.join(unread)}")
         if linux := split.nodes & self._unlisted:
             message = "attach limits of Linux nodes are not read"
             split.doubt(linux, "CSI-W21", message, change_template(pod.workload, "nodeSelector kubernetes.io/os"))

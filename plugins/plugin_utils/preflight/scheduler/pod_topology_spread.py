@@ -17,8 +17,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_affinity import NodeAffinity
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_info import NodeInfos
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.taint_toleration import TaintToleration
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split
 
 
 class PodTopologySpread:

@@ -19,7 +19,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims 
     find_reaching_nodes,
     name_provisioner,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import Places, PodToStart
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import Places, PodToStart
 
 # So many nodes are tried for the first pod, where it decides for the others.
 _FIRST_NODES = 64

@@ -16,8 +16,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placem
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, is_accepted, unite
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import change_template
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import NAMED_NODES
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split
 
 # Admission gives every pod the first two, and the DaemonSet controller all of them to its pods.
 _ADDED_BY_ADMISSION = tuple(

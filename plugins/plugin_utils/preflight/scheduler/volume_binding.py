@@ -25,8 +25,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims 
     find_reaching_nodes,
     name_provisioner,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split
 
 # By field of an in-tree volume, the label for its zone once the scheduler translates it, which it does on nodes whose
 # CSINode names the plugin (https://github.com/kubernetes/csi-translation-lib, plugins; binder.go, tryTranslatePVToCSI).
@@ -129,11 +128,6 @@ class VolumeBinding:
         storage_class = self._claims.find_class(request)
         if storage_class is None:
             return
-        if "csinodes" in self._index.unread:
-            message = (
-                f"{request.volume_key}: CSINodes could not be read, so where its volume can be provisioned is unknown"
-            )
-            split.report_unread("CSI-W21", "csinodes", message)
         if storage_class.name not in self._topology_keys:
             self._topology_keys[storage_class.name] = self._find_topology_keys(storage_class)
         if keys := self._topology_keys[storage_class.name]:

@@ -13,8 +13,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.worklo
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import root_of
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Request
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split
 
 ALONE = "ReadWriteOncePod"
 # Volumes that a pod names itself and that two pods on a node may not share (volumerestrictions, isVolumeConflict).
@@ -68,26 +67,22 @@ class VolumeRestrictions:
         if pod.count > 1 or (claim.key in pod.shared and self._has_several_pods(pod)):
             users = f"{pod.count} pods" if pod.count > 1 else "several pods"
             message = f"its access mode is {ALONE}, and {users} of {pod.workload} share it"
-            split.note_about("no", split.nodes, "CSI-V42", request.about, message, remedy)
-            return
-        if "pods" in self._index.unread:
-            message = f"its access mode is {ALONE}, and pods could not be read"
-            split.note_about("unknown", split.nodes, "CSI-V41", request.about, message, "let this account list pods")
+            split.block(split.nodes, "CSI-V42", message, remedy, about=request.about)
             return
         for other_pod in self._pods_by_claim.get(claim.key, ()):
             if not self._is_replaced(other_pod, pod):
                 message = f"its access mode is {ALONE}, and pod {other_pod.key} on {other_pod.node} uses it"
-                split.note_about("no", split.nodes, "CSI-V42", request.about, message, remedy)
+                split.block(split.nodes, "CSI-V42", message, remedy, about=request.about)
                 return
         named = self._workloads_by_claim.get(claim.key, {})
         other_key = next((name for name in named if name != pod.workload), "")
         if other_key and pod.workload in named and not self._pods_by_claim.get(claim.key):
             message = f"its access mode is {ALONE}, and {other_key} also uses it"
-            split.note_about("no", split.nodes, "CSI-V42", request.about, message, remedy)
+            split.block(split.nodes, "CSI-V42", message, remedy, about=request.about)
         elif pod.surges:
             message = f"its access mode is {ALONE}, and a rollout of {pod.workload} starts the new pod before the old one ends"
             remedy = "set the strategy of the Deployment to Recreate, or maxSurge to 0"
-            split.note_about("unknown", split.nodes, "CSI-V43", request.about, message, remedy)
+            split.doubt(split.nodes, "CSI-V43", message, remedy, about=request.about)
 
     def _has_several_pods(self, pod: PodToStart) -> bool:
         """Whether a workload with a pod on each node, or with ordinals, has more than one."""

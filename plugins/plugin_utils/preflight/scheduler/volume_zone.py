@@ -11,8 +11,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation im
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Requirement
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims, Request
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.split import Split
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split
 
 
 class VolumeZone:

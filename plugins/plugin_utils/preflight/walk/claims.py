@@ -24,7 +24,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storag
     ObservedVolume,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart
 
 NO_PROVISIONER = ("", "kubernetes.io/no-provisioner")
 WAITS = "WaitForFirstConsumer"

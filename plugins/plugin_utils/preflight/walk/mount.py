@@ -22,25 +22,19 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placem
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedAttachment
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index, unite
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import create_finding, report_unread_lists
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import create_finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.migration import decide_control_plane
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.volume_restrictions import ALONE
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.subjects import Subject, Subjects
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Usage, Workload
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Answer, Finding, Severity
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding, Severity
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.volume_handles import parse_volume_handle
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.volumes import VolumesEvaluation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import (
-    STEPS,
-    PodToStart,
-    Step,
-    StepAnswer,
-)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split, StepAnswer
 
 # https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes, the note on sidecars.
 _ATTACHES_ALONE = (3, 3, 0)
-_ATTACH = STEPS.index("attach")
 # After this the attach controller detaches by force.
 _DETACHING = timedelta(minutes=6)
 # Attachments of every driver are done sooner, or something keeps them from being done.
@@ -91,45 +85,43 @@ class Mounts:
         self._unattached = frozenset(name for name, needed in attachable.items() if not needed)
         attaching = {attachment.attacher for attachment in index.snapshot.attachments if attachment.attached}
         self._declared = frozenset(attachable).intersection(BY_NAME) | attaching
-        # What explains an answer that depends on a list, where nothing else does.
-        self._unread = report_unread_lists(index.snapshot.unread)
 
     def attach(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Whether each volume gets to each node."""
         answers: list[StepAnswer] = []
         for volume, key in self._list_keys(pod):
-            remaining = nodes
-            for answer in self._check_attaching(pod, volume, key, nodes):
-                answers.append(answer)
-                remaining &= ~answer.nodes
-            answers += self._of(pod, "attach", volume, key, remaining)
+            subject = self._subjects.subjects.get(key)
+            split = Split(
+                "attach", nodes, subject.title if subject else pod.workload, f"used by {pod.workload}", volume
+            )
+            if subject is not None and subject.driver:
+                self._check_attaching(pod, subject, split, volume)
+            answers += split.list_answers("nothing keeps it from the node")
         return answers
 
     def stage(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
-        """Whether the driver prepares each volume on each node."""
-        return [answer for volume, key in self._list_keys(pod) for answer in self._of(pod, "stage", volume, key, nodes)]
+        """What kubelet and driver make of each volume on each node."""
+        return [
+            StepAnswer("stage", answer.answer, here, volume, answer.because, _explain(pod, volume, answer))
+            for volume, key in self._list_keys(pod)
+            for answer in self._answers(key)
+            if (here := answer.nodes & nodes)
+        ]
 
     def publish(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
-        """Whether the pod gets each volume there."""
+        """Whether the pod gets each volume there: none with a file system that a container takes as a raw device."""
         answers: list[StepAnswer] = []
         for volume, key in self._list_keys(pod):
-            refusal = self._check_device(pod, volume, key)
-            if refusal is None:
-                answers += self._of(pod, "publish", volume, key, nodes)
-            else:
-                answers.append(StepAnswer.from_findings("publish", "no", nodes, (refusal,), volume))
+            subject = self._subjects.subjects.get(key)
+            is_block = subject is not None and subject.asked is not None and subject.asked.block
+            if volume not in pod.devices or is_block:
+                answers.append(StepAnswer("publish", "yes", nodes, volume, "the pod takes it as it is"))
+                continue
+            message = "a container lists it in volumeDevices, but its volumeMode is Filesystem"
+            about, evidence = subject.title if subject is not None else pod.workload, f"{pod.workload}: volumeDevices"
+            finding = create_finding("CSI-V15", about, message, (evidence,), "mount it with volumeMounts instead")
+            answers.append(StepAnswer.from_findings("publish", "no", nodes, (finding,), volume))
         return answers
-
-    def _check_device(self, pod: PodToStart, volume: str, key: str) -> Finding | None:
-        """A volume with a file system that a container takes as a raw device; a raw one is refused as such."""
-        subject = self._subjects.subjects.get(key)
-        if volume not in pod.devices or (subject is not None and subject.asked is not None and subject.asked.block):
-            return None
-        message = "a container lists it in volumeDevices, but its volumeMode is Filesystem"
-        about = subject.title if subject is not None else pod.workload
-        return create_finding(
-            "CSI-V15", about, message, (f"{pod.workload}: volumeDevices",), "mount it with volumeMounts instead"
-        )
 
     def _list_keys(self, pod: PodToStart) -> Sequence[tuple[str, str]]:
         """Each volume as answers call it, with the key of its subject."""
@@ -147,18 +139,6 @@ class Mounts:
         self._last = (pod, [*zip(pod.volumes, keys, strict=True)])
         return self._last[1]
 
-    def _of(self, pod: PodToStart, step: Step, volume: str, key: str, nodes: int) -> Iterator[StepAnswer]:
-        """The verdicts of a volume for a step; those about earlier steps count when it is attached."""
-        position = STEPS.index(step)
-        for answer in self._answers(key):
-            at = answer.nodes & nodes
-            if at:
-                stops = answer.answer != "yes" and max(STEPS.index(answer.step), _ATTACH) == position
-                findings = (
-                    (answer.findings or self._unread or (_report_unexplained(pod, volume, answer),)) if stops else ()
-                )
-                yield StepAnswer(step, answer.answer if stops else "yes", at, volume, answer.because, findings)
-
     def _well(self, key: str) -> int:
         """Where nothing else keeps a volume from its pod."""
         return unite(answer.nodes for answer in self._answers(key) if answer.answer == "yes")
@@ -166,11 +146,9 @@ class Mounts:
     def _answers(self, key: str) -> tuple[StepAnswer, ...]:
         return self._evaluated.answers.get(key, ())
 
-    def _check_attaching(self, pod: PodToStart, volume: str, key: str, nodes: int) -> Iterator[StepAnswer]:
-        """Where the volume cannot be attached, whatever its driver does on the node."""
-        subject = self._subjects.subjects.get(key)
-        if subject is None or not subject.driver:
-            return
+    def _check_attaching(self, pod: PodToStart, subject: Subject, split: Split, volume: str) -> None:
+        """Note where the volume cannot be attached, whatever its driver does on the node."""
+        nodes, key = split.nodes, subject.key
         by_csi = nodes if subject.plugin is None else nodes & self._subjects.paths[subject.source.field].csi
         # A sidecar that does not know an in-tree kind attaches the other volumes.
         lacks = tuple(
@@ -178,37 +156,29 @@ class Mounts:
             for finding in self._unusable_drivers.get(subject.driver, ())
             if finding.id != "CSI-C17" or subject.plugin
         )
-        if by_csi and lacks:
-            yield StepAnswer.from_findings("attach", "no", by_csi, lacks, volume)
+        if lacks:
+            split.note("no", by_csi, lacks)
         zone = parse_volume_handle(subject.source).zone
         if outside := nodes & self._find_nodes_outside(zone, subject.driver):
             message = f"its handle names zone {zone}, and no node of another zone can attach it"
             remedy = f"set spec.nodeAffinity of the volume to zone {zone}, so that the scheduler avoids other nodes"
-            evidence = (f"{subject.title}: handle {subject.source.handle}",)
-            yield self._stop("no", "CSI-V31", subject, volume, outside, message, remedy, evidence)
+            split.block(outside, "CSI-V31", message, remedy)
         if subject.driver in self._unattached:
-            return
-        if "volumeattachments" in self._index.unread:
-            message = "VolumeAttachments could not be read, so whether another node has the volume is unknown"
-            yield StepAnswer("attach", "unknown", nodes, volume, message, self._unread)
             return
         for attachment in self._index.attachments_of.get(key, ()):
             if attachment.attach_error or attachment.detach_error or attachment.deleting or attachment.waits_since:
                 findings = tuple(_find_attachment_faults(self._index, attachment))
                 if findings:
-                    state: Answer = "no" if findings[0].severity == "blocker" else "unknown"
-                    yield StepAnswer.from_findings("attach", state, nodes, findings, volume)
+                    split.note("no" if findings[0].severity == "blocker" else "unknown", nodes, findings)
                     return
         if subject.driver not in self._declared and not subject.inline:
             message = f"kubelets wait for an attachment by {subject.driver}, and none was ever made"
-            evidence = (f"VolumeAttachments of {subject.driver}: none attached",)
             remedy = "check that the driver's external-attacher runs, and that its CSIDriver exists"
-            if well := by_csi & self._well(key):
-                yield self._stop("unknown", "CSI-V32", subject, volume, well, message, remedy, evidence)
-        yield from self._check_migration(subject, volume, nodes)
-        yield from self._check_attacher(subject, volume, by_csi)
+            split.doubt(by_csi & self._well(key), "CSI-V32", message, remedy)
+        self._check_migration(subject, split)
+        self._check_attacher(subject, split, by_csi)
         if _is_for_one_node(subject):
-            yield from self._check_one_node(pod, subject, volume, key, nodes)
+            self._check_one_node(pod, subject, split, volume)
 
     def _find_nodes_outside(self, zone: str, driver: str) -> int:
         """The nodes that say that they are in another zone than this."""
@@ -219,102 +189,81 @@ class Mounts:
         zoned = self._index.find_matching(tuple((Requirement(key, "Exists"),) for key in keys), exact=True)
         return zoned & ~unite(self._index.find_labelled(key, zone) for key in keys)
 
-    def _check_migration(self, subject: Subject, volume: str, nodes: int) -> Iterator[StepAnswer]:
+    def _check_migration(self, subject: Subject, split: Split) -> None:
         """Where kubelet and control plane go different ways, the one waits for what the other does not do."""
         plugin, paths = subject.plugin, self._subjects.paths.get(subject.source.field)
         if plugin is None or paths is None:
             return
         control, version = self._control[plugin.field], self._index.snapshot.cluster.kubernetes
-        if (by_csi := nodes & paths.csi) and control in ("in_tree", "unknown"):
-            first = self._index.list_names(by_csi)[0]
-            evidence = (f"Node {first}: kubelet {self._index.nodes[first].kubelet} uses CSI for {plugin.plugin}",)
-            if control == "in_tree":
-                message = f"kubelets use CSI for {plugin.plugin} and the control plane attaches its volumes in-tree"
-                remedy = f"turn on CSIMigration{plugin.gate} in kube-controller-manager, or off in these kubelets"
-                yield self._stop("no", "CSI-V50", subject, volume, by_csi, message, remedy, evidence)
-            else:
-                message = (
-                    f"kubelets use CSI for {plugin.plugin}, and whether the control plane {version} does is unknown"
-                )
-                remedy = f"check CSIMigration{plugin.gate} in the flags of kube-controller-manager"
-                yield self._stop("unknown", "CSI-V51", subject, volume, by_csi, message, remedy, evidence)
+        if control == "in_tree":
+            message = f"kubelets use CSI for {plugin.plugin} and the control plane attaches its volumes in-tree"
+            remedy = f"turn on CSIMigration{plugin.gate} in kube-controller-manager, or off in these kubelets"
+            split.block(paths.csi, "CSI-V50", message, remedy)
+        elif control == "unknown":
+            message = f"kubelets use CSI for {plugin.plugin}, and whether the control plane {version} does is unknown"
+            remedy = f"check CSIMigration{plugin.gate} in the flags of kube-controller-manager"
+            split.doubt(paths.csi, "CSI-V51", message, remedy)
         kubernetes = self._index.kubernetes
-        is_removed = kubernetes is not None and kubernetes.minor >= parse(plugin.gone).minor
-        if (in_tree_ := nodes & paths.in_tree) and is_removed and control == "csi":
-            first = self._index.list_names(in_tree_)[0]
-            evidence = (f"Node {first}: kubelet {self._index.nodes[first].kubelet} mounts {plugin.field} in-tree",)
+        if control == "csi" and kubernetes is not None and kubernetes.minor >= parse(plugin.gone).minor:
             message = (
                 f"kubelets mount {plugin.field} in-tree, and control plane {version} no longer attaches it that way"
             )
             remedy = "deploy the driver on these nodes, then upgrade their kubelets"
-            yield self._stop("no", "CSI-V50", subject, volume, in_tree_, message, remedy, evidence)
+            split.block(paths.in_tree, "CSI-V50", message, remedy)
 
-    def _check_attacher(self, subject: Subject, volume: str, nodes: int) -> Iterator[StepAnswer]:
+    def _check_attacher(self, subject: Subject, split: Split, nodes: int) -> None:
         """An external-attacher that refuses to attach a volume for one pod alone."""
         driver = BY_NAME.get(subject.driver)
         controller = self._index.find_controller(driver) if driver is not None else None
         modes = subject.asked.access_modes if subject.asked is not None else ()
-        if not nodes or controller is None or ALONE not in modes:
+        if controller is None or ALONE not in modes:
             return
         images = (image for name, image in controller.images if "attacher" in f"{name} {image}")
         version = next((parse_image_tag(image) for image in images), None)
         if version is not None and version.release < _ATTACHES_ALONE:
             about = f"Deployment {controller.observed.namespace}/{controller.observed.name}"
             message = f"access mode {ALONE} needs external-attacher 3.3.0 or later, and {about} has {version}"
-            remedy = "upgrade the driver's installation"
-            yield self._stop("no", "CSI-V31", subject, volume, nodes, message, remedy, (f"{about}: {version}",))
+            split.block(nodes, "CSI-V31", message, "upgrade the driver's installation")
 
-    def _check_one_node(
-        self, pod: PodToStart, subject: Subject, volume: str, key: str, nodes: int
-    ) -> Iterator[StepAnswer]:
+    def _check_one_node(self, pod: PodToStart, subject: Subject, split: Split, volume: str) -> None:
         """A volume that is attached to one node at a time: its holder, and the number of pods that need it."""
-        for attachment in self._index.attachments_of.get(key, ()):
+        nodes = split.nodes
+        for attachment in self._index.attachments_of.get(subject.key, ()):
             node = self._index.nodes.get(attachment.node)
             if node is None or node.ready or any(taint.key == _OUT_OF_SERVICE for taint in node.taints):
                 continue
-            elsewhere = nodes & ~self._index.bit[attachment.node]
-            if elsewhere:
-                message = (
-                    f"the volume is attached to node {attachment.node}, which is not ready, so nothing detaches it"
-                )
-                evidence = (
-                    f"VolumeAttachment {attachment.name}: node {attachment.node}",
-                    f"Node {attachment.node}: {node.not_ready_because}",
-                )
-                remedy = f"repair the node, or, if it is shut down: kubectl taint nodes {attachment.node} {_OUT_OF_SERVICE}=nodeshutdown:NoExecute"
-                yield self._stop("no", "CSI-V52", subject, volume, elsewhere, message, remedy, evidence)
+            message = (
+                f"the volume is attached to node {node.name}, which is not ready ({node.not_ready_because}), so nothing "
+                "detaches it"
+            )
+            remedy = f"repair the node, or, if it is shut down: kubectl taint nodes {node.name} {_OUT_OF_SERVICE}=nodeshutdown:NoExecute"
+            split.block(nodes & ~self._index.bit[node.name], "CSI-V52", message, remedy)
             return
         if (stuck := self._find_stuck_pod(subject)) is not None:
-            if elsewhere := nodes & ~self._index.bit.get(stuck.node, 0):
-                message = f"pod {stuck.key} on node {stuck.node} still has it, and should have ended by {stuck.gone_by}"
-                observed = (
-                    f"Pod {stuck.key} metadata.deletionTimestamp: {stuck.gone_by}",
-                    *self._describe_modes(subject),
-                )
-                remedy = f"check the kubelet's log on {stuck.node}: the volume is detached once the pod has ended"
-                yield self._stop("unknown", "CSI-V53", subject, volume, elsewhere, message, remedy, observed)
+            message = f"pod {stuck.key} on node {stuck.node} still has it, and should have ended by {stuck.gone_by}"
+            remedy = f"check the kubelet's log on {stuck.node}: the volume is detached once the pod has ended"
+            split.doubt(nodes & ~self._index.bit.get(stuck.node, 0), "CSI-V53", message, remedy)
             return
         holder = self._find_holder(pod, subject)
         if holder is not None:
-            if elsewhere := nodes & ~self._index.bit.get(holder.node, 0):
-                message = (
-                    f"pod {holder.key} uses the volume on node {holder.node}, and only one node at a time can attach it"
-                )
-                observed = (f"Pod {holder.key} spec.nodeName: {holder.node}", *self._describe_modes(subject))
-                remedy = "run both workloads on one node by nodeSelector, or give each a volume of its own"
-                severity: Severity | None = "blocker" if elsewhere == nodes else None
-                yield self._stop("no", "CSI-V53", subject, volume, elsewhere, message, remedy, observed, severity)
+            elsewhere = nodes & ~self._index.bit.get(holder.node, 0)
+            message = (
+                f"pod {holder.key} uses the volume on node {holder.node}, and only one node at a time can attach it"
+            )
+            remedy = "run both workloads on one node by nodeSelector, or give each a volume of its own"
+            severity: Severity | None = "blocker" if elsewhere == nodes else None
+            evidence = (f"Pod {holder.key} spec.nodeName: {holder.node}",)
+            finding = create_finding("CSI-V53", subject.title, message, evidence, remedy, severity)
+            split.note("no", elsewhere, (finding,))
         elif rival := self._find_rival(pod, subject, nodes):
             message = f"{rival} names it too, it is attached to one node at a time, and nothing keeps both on one node"
-            observed = (f"{rival} and {pod.workload}: {volume} in their pod templates", *self._describe_modes(subject))
             remedy = "keep both workloads on one node by nodeSelector, or give each a volume of its own"
-            yield self._stop("unknown", "CSI-V53", subject, volume, nodes, message, remedy, observed)
+            split.doubt(nodes, "CSI-V53", message, remedy)
         elif nodes & (nodes - 1) and volume in (*pod.shared, *self._list_shared_inline(pod)):
             users = f"its {pod.count} pods" if pod.count > 1 else "several pods"
             message = f"{users} share the volume, only one node at a time can attach it, and the scheduler may spread the pods"
-            observed = (f"{pod.workload}: {volume} in its pod template", *self._describe_modes(subject))
             remedy = "run the pods on one node by nodeSelector kubernetes.io/hostname, or give each a volume of its own"
-            yield self._stop("unknown", "CSI-V53", subject, volume, nodes, message, remedy, observed)
+            split.doubt(nodes, "CSI-V53", message, remedy)
 
     def _list_shared_inline(self, pod: PodToStart) -> tuple[str, ...]:
         several = pod.count > 1 or pod.workload.startswith("DaemonSet ")
@@ -369,31 +318,14 @@ class Mounts:
         rivals = (user for key, user in starting.items() if key != pod.workload)
         return next((rival.key for rival in rivals if several or rival.eligible != nodes), "")
 
-    @staticmethod
-    def _describe_modes(subject: Subject) -> tuple[str, ...]:
-        modes = subject.volume.access_modes if subject.volume is not None else ()
-        return (f"{subject.title} accessModes: {', '.join(modes)}",) if modes else ()
 
-    @staticmethod
-    def _stop(
-        answer: Answer,
-        id_: str,
-        subject: Subject,
-        volume: str,
-        nodes: int,
-        message: str,
-        remedy: str,
-        evidence: tuple[str, ...],
-        severity: Severity | None = None,
-    ) -> StepAnswer:
-        finding = create_finding(id_, subject.title, message, evidence, remedy, severity)
-        return StepAnswer.from_findings("attach", answer, nodes, (finding,), volume)
-
-
-def _report_unexplained(pod: PodToStart, volume: str, answer: StepAnswer) -> Finding:
-    """Stands for a volume of which nothing else says why it is not ready."""
+def _explain(pod: PodToStart, volume: str, answer: StepAnswer) -> tuple[Finding, ...]:
+    """The findings of an answer, where there is none one that stands for a volume of which nothing says why it is not ready."""
+    if answer.answer == "yes" or answer.findings:
+        return answer.findings if answer.answer != "yes" else ()
     remedy = "use a kind of volume that this collection supports, or suppress this finding"
-    return create_finding("CSI-W09", pod.workload, f"{volume}: {answer.because}", (f"used by {pod.workload}",), remedy)
+    evidence = (f"used by {pod.workload}",)
+    return (create_finding("CSI-W09", pod.workload, f"{volume}: {answer.because}", evidence, remedy),)
 
 
 def _is_for_one_node(subject: Subject) -> bool:

@@ -20,7 +20,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.source
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Workload
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 

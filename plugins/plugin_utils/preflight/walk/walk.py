@@ -19,7 +19,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_affinity import NodeAffinity
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Workload
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import (
     SPEC_OS,
     STEPS,
     PodToStart,

@@ -42,7 +42,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.vo
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.volume_zone import VolumeZone
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.mount import Mounts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import (
     Places,
     PodToStart,
     Step,

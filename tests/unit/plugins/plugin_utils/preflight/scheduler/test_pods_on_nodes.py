@@ -11,7 +11,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.schedu
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.framework import Scheduler
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import PodToStart
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart
 from situations.cluster import SHOP, node, pod, pod_spec
 from situations.world import Object, World
 

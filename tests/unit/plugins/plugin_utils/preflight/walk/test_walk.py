@@ -10,8 +10,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate imp
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import create_finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk import walk as walking
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import STEPS, PodToStart, StepAnswer
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.walk import Rules, Walked, starts, walk
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.words import STEPS, PodToStart, StepAnswer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from situations.cluster import csi, healthy, pod_spec, volume, workload

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The words of a walk: a pod on its way to running on each node, step by step. No logic.
+"""A pod on its way to running on each node, step by step, and what a step answers. Pure.
 
 The steps are Kubernetes' own, in its order: the claim is bound or a volume is provisioned for it, the scheduler picks a
 node, the volume is attached to that node, staged there, and published to the pod.
@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.admission import NO_POD, PodToAdmit
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Placement
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import NO_SHAPE, PodShape
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ClaimTemplate, Inline
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import unite
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import create_finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Answer, Finding
 
 Step = Literal["bind", "provision", "schedule", "attach", "stage", "publish"]
@@ -94,3 +97,58 @@ Places = Sequence[tuple[PodToStart, int]]
 # A step, asked about a pod and the nodes that every step before let through. Its answers for one volume, or for the pod as
 # a whole, cover all of these nodes; what they leave out the walk calls unknown.
 Rule = Callable[[PodToStart, int], Sequence[StepAnswer]]
+
+
+class Split:
+    """What a step says of one volume, or of the pod as a whole, on some nodes. about, evidence: of its findings.
+
+    What blocks a node wins over what is unknown there, and among equals the first reason stands. The rest passes.
+    """
+
+    def __init__(self, step: Step, nodes: int, about: str, evidence: str, volume: str = "") -> None:
+        self._step: Step = step
+        self.nodes = nodes
+        self._about, self._evidence, self._volume = about, evidence, volume
+        self._noted: dict[Answer, list[tuple[int, Callable[[], tuple[Finding, ...]]]]] = {"no": [], "unknown": []}
+
+    def block(self, nodes: int, id_: str, message: str, remedy: str, *, about: str = "") -> None:
+        """The pod cannot pass this step on these nodes. about: another object of the finding."""
+        if nodes & self.nodes:
+            self._noted["no"].append((nodes, partial(self._make_finding, id_, message, remedy, about)))
+
+    def doubt(self, nodes: int, id_: str, message: str, remedy: str, *, about: str = "") -> None:
+        """Whether it can is not known on these nodes."""
+        if nodes & self.nodes:
+            self._noted["unknown"].append((nodes, partial(self._make_finding, id_, message, remedy, about)))
+
+    def note(self, answer: Answer, nodes: int, findings: tuple[Finding, ...]) -> None:
+        """Either of these, with findings of others."""
+        if nodes & self.nodes:
+            self._noted[answer].append((nodes, lambda: findings))
+
+    def _make_finding(self, id_: str, message: str, remedy: str, about: str) -> tuple[Finding, ...]:
+        return (create_finding(id_, about or self._about, message, (self._evidence,), remedy),)
+
+    def find_nodes(self, answer: Answer) -> int:
+        """The nodes of which this was noted."""
+        return unite(nodes for nodes, _findings in self._noted[answer]) & self.nodes
+
+    def list_answers(self, because: str) -> list[StepAnswer]:
+        """The answers. because: why it passes where nothing was noted."""
+        remaining, answers = self.nodes, []
+        for answer, noted in self._noted.items():
+            for nodes, make in noted:
+                if covered := nodes & remaining:
+                    answers.append(StepAnswer.from_findings(self._step, answer, covered, make(), self._volume))
+                    remaining &= ~covered
+        if remaining:
+            answers.append(StepAnswer(self._step, "yes", remaining, self._volume, because))
+        return answers
+
+
+def answer_without_claims(step: Step, pod: PodToStart, nodes: int) -> list[StepAnswer]:
+    """What a step about claims says of a pod's own volumes, and of a pod without any."""
+    names = [f"inline {inline.name}" for inline in pod.inline]
+    if not names and not pod.volumes:
+        names = [""]
+    return [StepAnswer(step, "yes", nodes, volume, "no claim is needed") for volume in names]
