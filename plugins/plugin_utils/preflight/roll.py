@@ -74,15 +74,15 @@ def simulate_roll(
     index: Index,
     scheduler: Scheduler,
     workloads: Sequence[Workload],
-    starting: Mapping[str, Sequence[PodToStart]],
+    next_pods: Mapping[str, Sequence[PodToStart]],
     verdicts: Mapping[str, WorkloadVerdict],
 ) -> Roll | None:
-    """Roll all Windows nodes in the order of their names; None where there are none. starting: the next pods by workload."""
+    """Roll all Windows nodes in the order of their names; None where there are none. next_pods: by workload."""
     if unread := [name for name in _LISTS if name in index.unread]:
         return Roll("unknown", f"{', '.join(unread)} could not be read", ())
     if not index.windows:
         return None
-    simulation = _Simulation(index, scheduler, workloads, starting, verdicts)
+    simulation = _Simulation(index, scheduler, workloads, next_pods, verdicts)
     most = min(_MOST_WAYS, _MOST_PLACEMENTS // max(1, len(simulation.pods)))
     ways = [simulation.roll(seed) for seed in range(most if most >= _LEAST_WAYS else 1)]
     nodes = tuple(simulation.compare(name, [way[name] for way in ways]) for name in ways[0])
@@ -102,11 +102,10 @@ class _Simulation:
         index: Index,
         scheduler: Scheduler,
         workloads: Sequence[Workload],
-        starting: Mapping[str, Sequence[PodToStart]],
+        next_pods: Mapping[str, Sequence[PodToStart]],
         verdicts: Mapping[str, WorkloadVerdict],
     ) -> None:
-        self._index, self._scheduler, self._infos = index, scheduler, scheduler.infos
-        self._starting = starting
+        self._index, self._scheduler, self._infos, self._next_pods = index, scheduler, scheduler.infos, next_pods
         self._infos.send_away(())
         self._names = index.list_names(index.windows)
         self._budgets = index.snapshot.budgets
@@ -147,7 +146,7 @@ class _Simulation:
         self, workload: Workload, pods: Sequence[ObservedPod], verdict: WorkloadVerdict | None
     ) -> Iterator[_MovingPod]:
         limits, shapes = self._scheduler.volume_limits, self._index.snapshot.shapes
-        starting = {pod.name: pod for pod in self._starting[workload.key]}
+        starting = {pod.name: pod for pod in self._next_pods[workload.key]}
         # Equal shapes once: there are many pods.
         next_shapes: dict[tuple[int, tuple[tuple[str, int], ...]], PodShape] = {}
         answer: Answer = verdict.starts_again if verdict else "yes"

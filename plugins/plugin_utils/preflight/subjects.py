@@ -9,7 +9,7 @@ Node sets make that a few operations for a volume, however many nodes there are.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
@@ -18,7 +18,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation im
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.fields import ASSUMED_OF_VOLUMES
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Term
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import (
-    ClaimTemplate,
     Inline,
     Source,
     read_server,
@@ -28,6 +27,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.migration import Paths, find_paths
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Usage, Workload
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import NO_PROVISIONER, Claims, Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.pods import list_pods_to_start
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart
 
 # Parameters of a StorageClass by which its volumes name a Secret for mounting them, in lower case
 # (https://github.com/kubernetes-csi/external-provisioner, pkg/controller/controller.go; the second is from before its 1.0).
@@ -39,16 +40,16 @@ LINUX_FILE_SYSTEMS = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs"})
 class Subject:
     """A volume that Windows may mount.
 
-    key: what users call it, unique. volume: None for a claim that has none yet and for a pod's own. made: of a claim that is
-    yet to be made. eligible: Windows
-    nodes that may mount it; user_nodes: those that its users may be on, reachable or not. users, linux_users: workloads.
+    key: what users call it, unique. volume: None for a claim that has none yet and for a pod's own. made: a claim that comes
+    with a pod. eligible: Windows nodes that may mount it; user_nodes: those that its users may be on, reachable or not. users,
+    linux_users: workloads.
     """
 
     key: str
     source: Source
     volume: ObservedVolume | None = None
     claim: ObservedClaim | None = None
-    made: ClaimTemplate | None = None
+    made: ObservedClaim | None = None
     inline: bool = False
     terms: tuple[Term, ...] | None = None
     eligible: int = 0
@@ -64,7 +65,7 @@ class Subject:
         return f"PersistentVolumeClaim {self.claim.key}" if self.claim is not None else self.key
 
     @property
-    def asked(self) -> ObservedVolume | ObservedClaim | ClaimTemplate | None:
+    def asked(self) -> ObservedVolume | ObservedClaim | None:
         """The object with its access modes and volume mode."""
         return self.volume or self.claim or self.made
 
@@ -79,10 +80,8 @@ class Subject:
     @property
     def restored(self) -> bool:
         """Whether it is a disk whose claim was made from a snapshot or another claim."""
-        narrowed = (
-            self.claim.narrowed if self.claim is not None else self.made.narrowed if self.made is not None else ()
-        )
-        known = BY_NAME.get(self.driver)
+        claim, known = self.claim or self.made, BY_NAME.get(self.driver)
+        narrowed = claim.narrowed if claim is not None else ()
         return known is not None and bool(known.fstypes) and not {"dataSource", "dataSourceRef"}.isdisjoint(narrowed)
 
     @property
@@ -99,22 +98,38 @@ class Subject:
 
 @dataclass(slots=True)
 class Subjects:
-    """Everything to evaluate. used_claims: those of any workload, on Linux too. demand: by CSI name, where a driver is needed.
+    """Everything to evaluate. claims: of the cluster. used_claims: those of any workload, on Linux too. demand: by CSI name, where a driver is needed.
 
-    by_workload: keys of the subjects of each.
+    by_workload: keys of the subjects of each. next_pods: what each starts next.
     """
 
+    claims: Claims
     paths: Mapping[str, Paths]
     subjects: dict[str, Subject] = field(default_factory=dict)
-    by_workload: dict[str, list[str]] = field(default_factory=dict)
+    by_workload: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    next_pods: dict[str, tuple[PodToStart, ...]] = field(default_factory=dict)
     demand: dict[str, int] = field(default_factory=dict)
     used_claims: frozenset[str] = frozenset()
+
+
+def name_subject(request: Request, workload: str) -> str:
+    """The key of what a workload's claim stands for: its volume, or the claim itself."""
+    if request.volume is not None:
+        return request.volume.name
+    return f"{request.volume_key} of {workload}" if request.made else request.claim.key
+
+
+def name_inline(inline: Inline, workload: str) -> str:
+    """The key of a volume that a workload's pods name themselves."""
+    return f"inline {inline.source.field} {inline.name} of {workload}"
 
 
 def collect_subjects(index: Index, use: Usage) -> Subjects:
     """Find every volume that a Windows node may mount, and which drivers which nodes need for them."""
     subjects = Subjects(
-        {plugin.field: find_paths(index, plugin) for plugin in in_tree.PLUGINS}, used_claims=frozenset(use.users)
+        Claims(index),
+        {plugin.field: find_paths(index, plugin) for plugin in in_tree.PLUGINS},
+        used_claims=frozenset(use.users),
     )
     _Collector(index, use, subjects).run()
     demand: dict[str, int] = defaultdict(int)
@@ -151,61 +166,31 @@ def _describe_kind(source: Source) -> tuple[str, ...]:
 
 class _Collector:
     def __init__(self, index: Index, use: Usage, subjects: Subjects) -> None:
-        self._index, self._use, self._claims = index, use, Claims(index)
+        self._index, self._use, self._claims = index, use, subjects.claims
         self._found, self._subjects = subjects, subjects.subjects
 
     def run(self) -> None:
-        if not self._index.windows:
-            return
         for workload in self._use.workloads:
             if workload.on_windows:
-                self._collect_workload(workload)
+                pods = self._found.next_pods[workload.key] = list_pods_to_start(self._index, workload)
+                if self._index.windows and not workload.done:
+                    self._collect_workload(workload, pods)
         self._collect_attached()
         for subject in self._subjects.values():
             if subject.claim is not None:
                 users = self._use.users.get(subject.claim.key, ())
                 subject.linux_users = [user for user in users if user.system == "linux" and user.pods]
 
-    def _collect_workload(self, workload: Workload) -> None:
-        keys = self._found.by_workload.setdefault(workload.key, [])
-        if workload.done:
-            return
-        for name in workload.claims:
-            subject = self._add_claim(name, workload)
-            if subject is not None:
-                keys.append(subject.key)
-                self._add_user(subject, workload, workload.eligible)
-        for inline in workload.inline:
-            subject = self._add_inline(inline, workload)
-            keys.append(subject.key)
-            self._add_user(subject, workload, workload.eligible)
-        for claim_template in workload.made:
-            if self._collect_reserved(claim_template, workload, keys):
-                continue
-            key = f"new claim {workload.namespace}/{claim_template.name} of {workload.key}"
-            request = self._claims.make_request(claim_template, workload.namespace, workload.name)
-            source = self._choose_source(request, self._read_class(request, workload))
-            if source is not None:
-                subject = self._subjects.setdefault(key, Subject(key, source, made=claim_template))
-                keys.append(key)
-                self._add_user(subject, workload, workload.eligible)
-
-    def _collect_reserved(self, claim_template: ClaimTemplate, workload: Workload, keys: list[str]) -> bool:
-        """Whether a volume is reserved for every claim of a StatefulSet's template; these are evaluated."""
-        if workload.template is None or claim_template not in workload.template.claim_templates:
-            return False
-        unreserved = 0
-        for ordinal in workload.ordinals:
-            request = self._claims.make_request(claim_template, workload.namespace, f"{workload.name}-{ordinal}")
-            if f"{workload.namespace}/{claim_template.name}-{workload.name}-{ordinal}" in self._index.claims:
-                continue
-            if request.volume is None:
-                unreserved += 1
-            else:
-                subject = self._add_volume(request.volume, None)
-                keys.append(subject.key)
-                self._add_user(subject, workload, workload.eligible)
-        return not unreserved
+    def _collect_workload(self, workload: Workload, pods: Iterable[PodToStart]) -> None:
+        keys: dict[str, None] = {}
+        for pod in pods:
+            requested = (self._add_request(request, workload) for request in self._claims.list_requests(pod))
+            own = (self._add_inline(inline, workload) for inline in pod.inline)
+            for subject in (*requested, *own):
+                if subject is not None:
+                    keys[subject.key] = None
+                    self._add_user(subject, workload, workload.eligible)
+        self._found.by_workload[workload.key] = tuple(keys)
 
     def _add_user(self, subject: Subject, workload: Workload, nodes: int) -> None:
         # A workload's uses come one after another, so it is the last one when it was noted before.
@@ -224,27 +209,22 @@ class _Collector:
             subject.terms, zone if subject.plugin is not None else ""
         )
 
-    def _add_claim(self, name: str, workload: Workload | None) -> Subject | None:
-        claim = self._index.claims.get(name)
-        if claim is None:
-            return None
-        volume = self._index.volumes.get(claim.volume)
-        if volume is not None:
-            return self._add_volume(volume, claim)
-        if claim.volume or claim.phase == "Lost":
-            if "persistentvolumes" in self._index.unread:
-                return None
-            return self._subjects.setdefault(name, Subject(name, Source(""), claim=claim))
-        if workload is None:
-            return None
-        request = self._claims.read_request(claim)
+    def _add_request(self, request: Request, workload: Workload) -> Subject | None:
+        key, claim = name_subject(request, workload.key), None if request.made else request.claim
         if request.volume is not None:
             return self._add_volume(request.volume, claim)
+        if request.missing:
+            return None
+        if request.bound or request.claim.volume:
+            if "persistentvolumes" in self._index.unread:
+                return None
+            return self._subjects.setdefault(key, Subject(key, Source(""), claim=claim))
         source = self._choose_source(request, self._read_class(request, workload))
         if source is None:
             return None
-        subject = self._subjects.setdefault(name, Subject(name, source, claim=claim))
-        subject.eligible |= self._index.bit.get(claim.selected_node, 0) & self._index.windows
+        made = request.claim if request.made else None
+        subject = self._subjects.setdefault(key, Subject(key, source, claim=claim, made=made))
+        subject.eligible |= self._index.bit.get(request.claim.selected_node, 0) & self._index.windows
         return subject
 
     def _choose_source(self, request: Request, source: Source | None) -> Source | None:
@@ -264,7 +244,7 @@ class _Collector:
         return subject
 
     def _add_inline(self, inline: Inline, workload: Workload) -> Subject:
-        key = f"inline {inline.source.field} {inline.name} of {workload.key}"
+        key = name_inline(inline, workload.key)
         return self._subjects.setdefault(key, Subject(key, inline.source, inline=True))
 
     def _read_class(self, request: Request, workload: Workload) -> Source | None:

@@ -18,7 +18,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placem
     Placement,
     Toleration,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ClaimTemplate, Inline, Volumes
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import Inline, Volumes
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedClaim
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
@@ -34,9 +34,8 @@ class Workload:
     """Something whose pods use volumes.
 
     template: None for bare and static pods and for owners that were not read. pods: those that use volumes. claims: keys
-    of claims. made: claims that some pod gets as it is made. ordinals: of a
-    StatefulSet that makes claims. eligible: Windows nodes that it may run on. nowhere: why it can
-    run on none of them, empty where it may.
+    of claims. ordinals: of a StatefulSet that makes claims. eligible: Windows nodes that it may run on. nowhere: why it can run
+    on none of them, empty where it may.
     """
 
     kind: str
@@ -46,7 +45,6 @@ class Workload:
     pods: list[ObservedPod] = field(default_factory=list)
     claims: tuple[str, ...] = ()
     inline: tuple[Inline, ...] = ()
-    made: tuple[ClaimTemplate, ...] = ()
     ordinals: range = range(0)
     system: System = "unknown"
     because: str = ""
@@ -162,7 +160,6 @@ def _note_volumes(
     workload.claims = tuple(dict.fromkeys(claims))
     workload.inline = tuple(dict.fromkeys(inline))
     if template is not None:
-        workload.made = template.volumes.ephemeral
         for claim_template in template.claim_templates:
             ordinals = {
                 number for number, dummy in sets.get((workload.namespace, f"{claim_template.name}-{workload.name}"), ())
@@ -174,8 +171,6 @@ def _note_volumes(
                 else template.first + template.replicas
             )
             workload.ordinals = range(template.first, max(workload.ordinals.stop, last))
-            if not ordinals.issuperset(range(template.first, last)):
-                workload.made += (claim_template,)
 
 
 def _decide_eligible_nodes(index: Index, workload: Workload) -> None:

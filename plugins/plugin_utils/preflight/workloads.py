@@ -40,9 +40,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
     WorkloadVerdict,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.volumes import VolumesEvaluation
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.mount import Mounts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.pods import list_pods_to_start
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import Places, PodToStart, StepAnswer
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.walk import Rules, Walks
 
@@ -95,7 +93,7 @@ def evaluate(
     """A verdict for each workload that may run on Windows. of_drivers: by CSI name, findings about what a driver has in the
     cluster. on_nodes: by node, and everywhere: those that keep any pod from starting.
     """
-    claims = Claims(index)
+    claims = subjects.claims
     scheduler = Scheduler(index, claims)
     admission = Admission(index)
     unusable = dict(of_drivers)
@@ -113,15 +111,14 @@ def evaluate(
         "publish": (mounts.publish,),
     }
     evaluator = _Evaluator(index, subjects, volumes, scheduler, everywhere)
-    starting: dict[str, tuple[PodToStart, ...]] = {}
     for workload in use.workloads:
         # Without a Windows node only what asks for one is about Windows.
         if workload.on_windows if index.windows else workload.nowhere:
-            pods = starting[workload.key] = list_pods_to_start(index, workload)
+            pods = subjects.next_pods[workload.key]
             evaluator.evaluate_workload(workload, Walks(index, workload, pods, rules, scheduler.find_daemon_nodes))
     evaluator.mark_crowded_workloads()
     verdicts, stopping = evaluator.verdicts, evaluator.stopping.union(everywhere if evaluator.verdicts else ())
-    roll = simulate_roll(index, scheduler, use.workloads, starting, verdicts)
+    roll = simulate_roll(index, scheduler, use.workloads, subjects.next_pods, verdicts)
     return WorkloadsEvaluation(tuple(verdicts.values()), tuple(evaluator.findings), frozenset(stopping), roll)
 
 

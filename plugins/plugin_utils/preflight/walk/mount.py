@@ -25,7 +25,12 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import create_finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.migration import decide_control_plane
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.volume_restrictions import ALONE
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.subjects import Subject, Subjects
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.subjects import (
+    Subject,
+    Subjects,
+    name_inline,
+    name_subject,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Usage, Workload
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding, Severity
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.volume_handles import parse_volume_handle
@@ -125,18 +130,10 @@ class Mounts:
 
     def _list_keys(self, pod: PodToStart) -> Sequence[tuple[str, str]]:
         """Each volume as answers call it, with the key of its subject."""
-        if self._last[0] is pod:
-            return self._last[1]
-        keys = [
-            request.volume.name
-            if request.volume is not None
-            else f"{request.volume_key} of {pod.workload}"
-            if request.made
-            else request.claim.key
-            for request in self._claims.list_requests(pod)
-        ]
-        keys += [f"inline {inline.source.field} {inline.name} of {pod.workload}" for inline in pod.inline]
-        self._last = (pod, [*zip(pod.volumes, keys, strict=True)])
+        if self._last[0] is not pod:
+            keys = [name_subject(request, pod.workload) for request in self._claims.list_requests(pod)]
+            keys += [name_inline(inline, pod.workload) for inline in pod.inline]
+            self._last = (pod, [*zip(pod.volumes, keys, strict=True)])
         return self._last[1]
 
     def _well(self, key: str) -> int:

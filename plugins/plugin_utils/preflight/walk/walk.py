@@ -138,7 +138,7 @@ def _find_places(walked: Walked) -> int:
 
 
 class Walks:
-    """The walks of the pods that a workload starts over every node that they may have. findings: what explains those that are not ready on Windows nodes.
+    """The walks of a workload's next pods over every node that they may have. findings: what explains those that are not ready on Windows nodes.
 
     linux: Linux nodes that the scheduler may choose for one of them.
     """
