@@ -43,6 +43,22 @@ def read_terms(selector: Mapping[str, Any] | None) -> tuple[Term, ...] | None:
     )
 
 
+def write_terms(terms: tuple[Term, ...] | None) -> dict[str, Any] | None:
+    """Write the NodeSelector that read_terms reads."""
+
+    def write_expressions(term: Term, field: bool) -> list[dict[str, Any]]:
+        return [
+            {"key": requirement.key, "operator": requirement.operator, "values": [*requirement.values]}
+            for requirement in term
+            if requirement.field == field
+        ]
+
+    if terms is None:
+        return None
+    by_term = ((write_expressions(term, False), write_expressions(term, True)) for term in terms)
+    return {"nodeSelectorTerms": [{"matchExpressions": labels, "matchFields": names} for labels, names in by_term]}
+
+
 @dataclass(frozen=True, slots=True)
 class Toleration:
     """A taint that a pod accepts."""

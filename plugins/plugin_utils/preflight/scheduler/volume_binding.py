@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import (
-    REGIONS,
-    ZONES,
     TranslationError,
     parse_ebs_id,
+    translate_topology,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Requirement, Term
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import read_terms, write_terms
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedClass, ObservedVolume
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import (
@@ -27,13 +27,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims 
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split
 
-# By field of an in-tree volume, the label for its zone once the scheduler translates it, which it does on nodes whose
-# CSINode names the plugin (https://github.com/kubernetes/csi-translation-lib, plugins; binder.go, tryTranslatePVToCSI).
-_TRANSLATED = {
-    "awsElasticBlockStore": ("kubernetes.io/aws-ebs", "topology.ebs.csi.aws.com/zone"),
-    "gcePersistentDisk": ("kubernetes.io/gce-pd", "topology.gke.io/zone"),
-    "cinder": ("kubernetes.io/cinder", "topology.cinder.csi.openstack.org/zone"),
-}
+# In-tree volumes with a label for their zone once the scheduler translates them, which it does on nodes whose CSINode names
+# the plugin (https://github.com/kubernetes/csi-translation-lib, plugins; binder.go, tryTranslatePVToCSI).
+_TRANSLATED = ("awsElasticBlockStore", "gcePersistentDisk", "cinder")
 
 
 class VolumeBinding:
@@ -75,7 +71,7 @@ class VolumeBinding:
         """Free in-tree volumes: the scheduler chooses one by its node affinity as written, and translates that before it binds the volume
         (binder.go, checkBindings)."""
         for volume in self._claims.find_candidates(request) if request.open else ():
-            moved = self._find_migrated_nodes(_TRANSLATED.get(volume.source.field, ("", ""))[0])
+            moved = self._find_migrated_nodes(volume)
             message = f"{request.volume_key}: volume {volume.name} fits, and whether it does when it is translated for CSI is unknown"
             split.doubt(
                 moved & find_reaching_nodes(self._index, volume), "CSI-W21", message, "set spec.volumeName in the claim"
@@ -83,9 +79,7 @@ class VolumeBinding:
 
     def _filter_by_affinity(self, request: Request, volume: ObservedVolume, split: Split) -> None:
         outside = self._index.all & ~self._match_affinity(volume)
-        if not _is_translatable(volume) and (
-            migrated := self._find_migrated_nodes(_TRANSLATED[volume.source.field][0])
-        ):
+        if not _is_translatable(volume) and (migrated := self._find_migrated_nodes(volume)):
             message = (
                 f"{request.volume_key}: volumeID {volume.source.handle} of volume {volume.name} is not an AWS volume ID, "
                 "expected vol-... or aws://zone/vol-..."
@@ -106,22 +100,23 @@ class VolumeBinding:
 
     def _match_affinity(self, volume: ObservedVolume) -> int:
         """The nodes that the affinity of a volume lets pass, which is translated on nodes that migrate its plugin."""
-        nodes = find_reaching_nodes(self._index, volume)
-        plugin, key = _TRANSLATED.get(volume.source.field, ("", ""))
-        moved = self._find_migrated_nodes(plugin)
-        if not moved:
+        nodes, plugin = find_reaching_nodes(self._index, volume), in_tree.find_by_field(volume.source.field)
+        moved = self._find_migrated_nodes(volume)
+        if not moved or plugin is None:
             return nodes
-        translated = find_reaching_nodes(self._index, replace(volume, terms=_translate_affinity(volume, key)))
-        return (nodes & ~moved) | (translated & moved)
+        terms = read_terms(translate_topology(plugin, dict(volume.places), write_terms(volume.terms)))
+        return (nodes & ~moved) | (find_reaching_nodes(self._index, replace(volume, terms=terms)) & moved)
 
-    def _find_migrated_nodes(self, plugin: str) -> int:
-        """The nodes whose kubelet uses CSI for an in-tree plugin."""
-        if plugin and plugin not in self._migrated_nodes:
-            moved = (
-                csi_node.name for csi_node in self._index.csi_nodes.values() if plugin in (csi_node.migrated or ())
-            )
-            self._migrated_nodes[plugin] = sum(self._index.bit.get(name, 0) for name in moved)
-        return self._migrated_nodes.get(plugin, 0)
+    def _find_migrated_nodes(self, volume: ObservedVolume) -> int:
+        """The nodes whose kubelet uses CSI for the plugin of a volume with a translated label."""
+        plugin = in_tree.find_by_field(volume.source.field)
+        if plugin is None or plugin.field not in _TRANSLATED:
+            return 0
+        if plugin.plugin not in self._migrated_nodes:
+            csi_nodes = self._index.csi_nodes.values()
+            moved = (csi_node.name for csi_node in csi_nodes if plugin.plugin in (csi_node.migrated or ()))
+            self._migrated_nodes[plugin.plugin] = sum(self._index.bit.get(name, 0) for name in moved)
+        return self._migrated_nodes[plugin.plugin]
 
     def _check_immediate_provisioning(self, request: Request, split: Split) -> None:
         """A claim whose volume is provisioned before its pod is scheduled, without regard to the pod."""
@@ -155,29 +150,3 @@ def _is_translatable(volume: ObservedVolume) -> bool:
         except TranslationError:
             return False
     return True
-
-
-def _translate_affinity(volume: ObservedVolume, key: str) -> tuple[Term, ...] | None:
-    """A volume's affinity once it is translated: its label of the zone becomes the driver's."""
-    terms, places = volume.terms or (), dict(volume.places)
-    named = {requirement.key for term in terms for requirement in term if not requirement.field}
-    index = next((n for n in (0, 1) if ZONES[n] in named), next((n for n in (0, 1) if ZONES[n] in places), 0))
-    zone = ZONES[index]
-    if any(requirement.key == zone and requirement.values for term in terms for requirement in term):
-        terms = tuple(
-            tuple(replace(requirement, key=key) if requirement.key == zone else requirement for requirement in term)
-            for term in terms
-        )
-    elif zone in places:
-        zones = tuple(sorted({part.strip() for part in places[zone].split("__")} - {""}))
-        if zones:
-            terms = tuple((*term, Requirement(key, "In", zones)) for term in terms or ((),))
-    if index == 1:
-        terms = tuple(
-            tuple(
-                replace(requirement, key=REGIONS[0]) if requirement.key == REGIONS[1] else requirement
-                for requirement in term
-            )
-            for term in terms
-        )
-    return terms or None
