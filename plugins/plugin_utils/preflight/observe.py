@@ -226,7 +226,7 @@ class _Pass:
         def facts(items: Items) -> Iterable[ObservedClaim]:
             for item in items:
                 metadata = item["metadata"]
-                if not scope.leaves_out(metadata["namespace"], metadata["name"]):
+                if f"{metadata['namespace']}/{metadata['name']}" not in scope.elsewhere:
                     yield ObservedClaim.from_object(item)
                 elif volume := (item.get("spec") or {}).get("volumeName"):
                     elsewhere.add(volume)

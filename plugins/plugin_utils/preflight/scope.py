@@ -24,24 +24,11 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What is kept of templates and pods. elsewhere: keys of claims that only workloads on Linux use.
-
-    sets: namespace and stem of the claims that StatefulSets on Linux make; here: keys that others still name.
-    """
+    """What is kept of templates and pods. elsewhere: keys of claims that only workloads on Linux use."""
 
     templates: tuple[ObservedTemplate, ...]
     pods: tuple[ObservedPod, ...]
     elsewhere: frozenset[str] = frozenset()
-    sets: frozenset[tuple[str, str]] = frozenset()
-    here: frozenset[str] = frozenset()
-
-    def leaves_out(self, namespace: str, name: str) -> bool:
-        """Whether a claim is of no interest."""
-        key = f"{namespace}/{name}"
-        if key in self.elsewhere:
-            return True
-        stem, dummy, number = name.rpartition("-")
-        return number.isdigit() and (namespace, stem) in self.sets and key not in self.here
 
 
 def list_config_maps(
@@ -101,13 +88,6 @@ def scope(nodes: Iterable[ObservedNode], templates: Sequence[ObservedTemplate], 
         ),
         pods=kept,
         elsewhere=frozenset(claim for dummy, claim in named(True) if claim not in windows_claims),
-        sets=frozenset(
-            (key[1], f"{claim_template.name}-{key[2]}")
-            for key in linux
-            if key in by_root
-            for claim_template in by_root[key].claim_templates
-        ),
-        here=windows_claims,
     )
 
 

@@ -10,7 +10,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import scope
-from situations.cluster import SHOP, attach, claim_of, csi, healthy, pod, pod_spec, undecided, volume, workload
+from situations.cluster import SHOP, attach, csi, healthy, pod, pod_spec, undecided, volume, workload
 from situations.named import SITUATIONS, Situation
 from situations.world import World
 
@@ -20,7 +20,7 @@ DRIVER = DRIVERS["vsphere"].name
 def cut(snapshot: Snapshot) -> Snapshot:
     """A snapshot as a reader keeps it."""
     kept = scope(snapshot.nodes, snapshot.templates, snapshot.pods)
-    claims = tuple(claim for claim in snapshot.claims if not kept.leaves_out(claim.namespace, claim.name))
+    claims = tuple(claim for claim in snapshot.claims if claim.key not in kept.elsewhere)
     gone = {claim.volume for claim in snapshot.claims} - {claim.volume for claim in claims}
     windows = {node.name for node in snapshot.nodes if node.windows}
     return replace(
@@ -97,10 +97,3 @@ def test_objects_that_windows_uses_are_not_left_out(plant: object) -> None:
     report = evaluate(cut(whole))
     assert report.as_dict() == evaluate(whole).as_dict()
     assert report.findings
-
-
-def test_a_reserved_claim_belongs_to_its_set() -> None:
-    world = healthy()
-    linux(world)
-    claim_of(world, "data-set-7", "elsewhere")
-    assert "elsewhere/data-set-7" not in {claim.key for claim in cut(world.snapshot()).claims}
