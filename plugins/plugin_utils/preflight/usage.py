@@ -10,16 +10,16 @@ selector, affinity, runtime class, taints, the places where its volumes can be. 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import BUILD_LABEL
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import (
     Placement,
     Toleration,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import Inline, Volumes
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedClaim
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import decides, root_of
@@ -84,9 +84,9 @@ def find_usage(index: Index) -> Usage:
     """Find the workloads and decide where each runs."""
     workloads = _find_workloads(index)
     users: dict[str, list[Workload]] = defaultdict(list)
-    sets = _number_claims(index, workloads)
+    numbered = _number_claims(index)
     for workload in workloads:
-        _note_volumes(index, workload, sets)
+        _note_volumes(index, workload, numbered)
         for claim in workload.claims:
             users[claim].append(workload)
         _decide_eligible_nodes(index, workload)
@@ -116,40 +116,26 @@ def _has_volumes(volumes: Volumes) -> bool:
     return bool(volumes.claims or volumes.ephemeral or volumes.inline)
 
 
-def _number_claims(
-    index: Index, workloads: Iterable[Workload]
-) -> dict[tuple[str, str], list[tuple[int, ObservedClaim]]]:
-    """Claims whose name ends with a number, by namespace and what is before it, where a StatefulSet makes claims."""
-    namespaces = {
-        workload.namespace
-        for workload in workloads
-        if workload.template is not None and workload.template.claim_templates
-    }
-    numbered: dict[tuple[str, str], list[tuple[int, ObservedClaim]]] = defaultdict(list)
-    for claim in index.snapshot.claims:
-        if claim.namespace in namespaces:
-            stem, dummy, number = claim.name.rpartition("-")
-            if stem and number.isdigit():
-                numbered[claim.namespace, stem].append((int(number), claim))
-    for claims in numbered.values():
-        claims.sort(key=lambda pair: pair[0])
-    return numbered
+def _number_claims(index: Index) -> Mapping[str, list[int]]:
+    """By what is before it, "namespace/stem", the numbers with which names of claims end, as StatefulSets name claims."""
+    parts = (key.rpartition("-") for key in index.claims)
+    return group_values((stem, int(number)) for stem, _dash, number in parts if number.isdigit())
 
 
-def _note_volumes(
-    index: Index, workload: Workload, sets: dict[tuple[str, str], list[tuple[int, ObservedClaim]]]
-) -> None:
+def _note_volumes(index: Index, workload: Workload, numbered: Mapping[str, list[int]]) -> None:
     template = workload.template
     claims: list[str] = []
     inline: list[Inline] = []
     if template is not None:
         claims += [f"{workload.namespace}/{name}" for name in template.volumes.claims]
         inline += template.volumes.inline
-        # A set of zero replicas is evaluated as if it had those whose claims exist.
-        end = template.first + template.replicas if template.replicas else float("inf")
         for claim_template in template.claim_templates:
-            numbered = sets.get((workload.namespace, f"{claim_template.name}-{workload.name}"), ())
-            claims += [claim.key for number, claim in numbered if template.first <= number < end]
+            stem = f"{workload.namespace}/{claim_template.name}-{workload.name}"
+            numbers = sorted(number for number in numbered.get(stem, ()) if number >= template.first)
+            # A set of zero replicas is evaluated as if it had those whose claims exist.
+            end = template.first + template.replicas if template.replicas else max(numbers, default=template.first) + 1
+            claims += [key for number in numbers if number < end and (key := f"{stem}-{number}") in index.claims]
+            workload.ordinals = range(template.first, max(workload.ordinals.stop, end))
     for pod in workload.pods:
         claims += [f"{pod.namespace}/{name}" for name in pod.volumes.claims]
         # A finished pod's claim of its own goes with it; one that was never made is none.
@@ -159,18 +145,6 @@ def _note_volumes(
         inline += pod.volumes.inline
     workload.claims = tuple(dict.fromkeys(claims))
     workload.inline = tuple(dict.fromkeys(inline))
-    if template is not None:
-        for claim_template in template.claim_templates:
-            ordinals = {
-                number for number, dummy in sets.get((workload.namespace, f"{claim_template.name}-{workload.name}"), ())
-            }
-            # A set of zero replicas is evaluated as if it had those whose claims exist.
-            last = (
-                max(ordinals, default=template.first) + 1
-                if not template.replicas
-                else template.first + template.replicas
-            )
-            workload.ordinals = range(template.first, max(workload.ordinals.stop, last))
 
 
 def _decide_eligible_nodes(index: Index, workload: Workload) -> None:
