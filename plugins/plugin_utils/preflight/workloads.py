@@ -149,7 +149,7 @@ class _Evaluator:
         volumes = [answer for key in keys for answer in self._volumes.answers.get(key, ())]
         of_volumes = [finding for answer in volumes for finding in answer.findings]
         workload_findings = [*_check_workload(self._index, workload)]
-        answer, because = _decide_answer(workload, walks, bool(volumes))
+        answer, because = _decide_answer(workload, walks, workload_findings, bool(volumes))
         if answer == "yes" and (shortage := self._capacity.check_workload(workload, walks.places)):
             answer, because = "no", shortage.message
             workload_findings.append(shortage)
@@ -295,24 +295,22 @@ def _make_unknown(workload: Workload, because: str, remedy: str) -> Finding:
     return create_finding("CSI-W09", workload.key, because, evidence, remedy)
 
 
-def _decide_answer(workload: Workload, walked: Walks, has_volumes: bool) -> tuple[Answer, str]:
+def _decide_answer(
+    workload: Workload, walked: Walks, own_findings: Iterable[Finding], has_volumes: bool
+) -> tuple[Answer, str]:
     if workload.nowhere:
         return "unknown", workload.nowhere
     if walked.worst is not None and (walked.placed or not walked.linux or workload.system not in ("mixed", "unknown")):
         return walked.worst
-    if workload.system in ("mixed", "unknown"):
-        return "unknown", f"CSI-W01: where it runs is unknown: {workload.because}"
-    if workload.kind == "Pod" and not any(pod.mirror for pod in workload.pods):
-        return "no", "CSI-W07: no controller recreates this pod"
-    if workload.template is None and workload.kind != "Pod":
-        return "unknown", f"CSI-W08: the next pods of {workload.kind} {workload.name} are unknown"
+    for finding in _select_stopping(own_findings):
+        return "no" if finding.severity == "blocker" else "unknown", f"{finding.id}: {finding.message}"
     if not has_volumes:
         return "yes", "it has no volume now"
     return "yes", walked.describe_places()
 
 
 def _check_workload(index: Index, workload: Workload) -> Iterator[Finding]:
-    """Findings about this workload itself, such as a static pod. Its verdict does not depend on them."""
+    """Findings about this workload itself, such as a static pod."""
     about, template = workload.key, workload.template
     because = (f"runs on {workload.system}: {workload.because}",)
     volumes = (
@@ -331,7 +329,7 @@ def _check_workload(index: Index, workload: Workload) -> Iterator[Finding]:
             yield create_finding(
                 "CSI-W06", about, f"it is a static pod with {volumes}", evidence, "change its file on the node"
             )
-        elif not all(pod.finished for pod in workload.pods):
+        else:
             evidence = ("metadata.ownerReferences: none",)
             message = f"it has {volumes} and no controller"
             remedy = "create it by a Deployment or StatefulSet"
