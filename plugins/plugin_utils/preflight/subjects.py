@@ -8,6 +8,7 @@ Node sets make that a few operations for a volume, however many nodes there are.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -34,6 +35,16 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps i
 # (https://github.com/kubernetes-csi/external-provisioner, pkg/controller/controller.go; the second is from before its 1.0).
 _NODE_SECRETS = ("csi.storage.k8s.io/node-stage-secret-name", "csinodestagesecretname")
 LINUX_FILE_SYSTEMS = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs"})
+# In-tree disks of AWS may name their zone.
+_EBS_URL = re.compile(r"aws://(?P<zone>[^/]+)/.+")
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeHandle:
+    """A parsed handle. zone: empty where the handle does not name one."""
+
+    valid: bool = True
+    zone: str = ""
 
 
 @dataclass(slots=True)
@@ -70,6 +81,11 @@ class Subject:
         return self.volume or self.claim or self.made
 
     @property
+    def is_block(self) -> bool:
+        """Whether it is a raw device."""
+        return self.asked is not None and self.asked.block
+
+    @property
     def assumed(self) -> tuple[tuple[str, str], ...]:
         """What is set on it that no rule reads: (kind of assumption, field). A pod's own is in its pod spec."""
         fields = () if self.inline else tuple((ASSUMED_OF_VOLUMES[field], field) for field in self.source.assumed)
@@ -83,6 +99,18 @@ class Subject:
         claim, known = self.claim or self.made, BY_NAME.get(self.driver)
         narrowed = claim.narrowed if claim is not None else ()
         return known is not None and bool(known.fstypes) and not {"dataSource", "dataSourceRef"}.isdisjoint(narrowed)
+
+    @property
+    def handle(self) -> VolumeHandle:
+        """Its handle by the pattern of its driver."""
+        source, driver = self.source, BY_NAME.get(self.source.driver)
+        if source.field == "awsElasticBlockStore":
+            match = _EBS_URL.fullmatch(source.handle)
+            return VolumeHandle(zone=match["zone"] if match is not None else "")
+        if source.field != "csi" or driver is None or not driver.handle or not source.handle:
+            return VolumeHandle()
+        match = re.fullmatch(driver.handle, source.handle)
+        return VolumeHandle(source.shared) if match is None else VolumeHandle(zone=match.groupdict().get("zone") or "")
 
     @property
     def plugin(self) -> InTree | None:

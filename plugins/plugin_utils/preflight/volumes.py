@@ -40,7 +40,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
     Finding,
     VolumeVerdict,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.volume_handles import parse_volume_handle
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import StepAnswer
 
 # From the one that allows least to the one that allows most, as Pod Security has them.
@@ -157,11 +156,9 @@ class _Volume:
             self._add_finding("CSI-V30", message, "move the data to a share or disk whose CSI driver supports Windows")
             yield self._create_answer("no", nodes, message)
             return
-        if subject.source.field in in_tree.KEPT and subject.asked is not None and subject.asked.block:
-            yield self._refuse_block(nodes)
-            return
         if subject.source.field in in_tree.KEPT:
-            yield self._create_answer("yes", nodes, f"kind {subject.source.field} does not use CSI")
+            kept = f"kind {subject.source.field} does not use CSI"
+            yield self._refuse_block(nodes) if subject.is_block else self._create_answer("yes", nodes, kept)
             return
         if not nodes:
             yield self._refuse_place()
@@ -179,11 +176,7 @@ class _Volume:
         if dead := nodes & paths.dead:
             yield self._refuse_removed_kind(dead)
         if in_tree_nodes := nodes & paths.in_tree:
-            yield (
-                self._refuse_block(in_tree_nodes)
-                if subject.asked is not None and subject.asked.block
-                else self._evaluate_in_tree(in_tree_nodes)
-            )
+            yield self._refuse_block(in_tree_nodes) if subject.is_block else self._evaluate_in_tree(in_tree_nodes)
         if unknown := nodes & paths.unknown:
             message = f"its kubelets mount {subject.source.field} in-tree or by CSI; their CSINodes do not show which"
             remedy = "let this account read CSINodes, or upgrade the kubelets"
@@ -197,7 +190,7 @@ class _Volume:
             csi &= ~broken
         if not csi:
             return
-        if not parse_volume_handle(subject.source).valid:
+        if not subject.handle.valid:
             message = f"its volumeHandle {subject.source.handle} is none that {subject.driver} can read"
             yield self._refuse("CSI-V31", message, "recreate the PersistentVolume with the right handle", csi, "no")
             return

@@ -33,7 +33,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.subjects imp
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Usage, Workload
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding, Severity
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.volume_handles import parse_volume_handle
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.volumes import VolumesEvaluation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split, StepAnswer
@@ -118,8 +117,7 @@ class Mounts:
         answers: list[StepAnswer] = []
         for volume, key in self._list_keys(pod):
             subject = self._subjects.subjects.get(key)
-            is_block = subject is not None and subject.asked is not None and subject.asked.block
-            if volume not in pod.devices or is_block:
+            if volume not in pod.devices or (subject is not None and subject.is_block):
                 answers.append(StepAnswer("publish", "yes", nodes, volume, "the pod takes it as it is"))
                 continue
             message = "a container lists it in volumeDevices, but its volumeMode is Filesystem"
@@ -155,7 +153,7 @@ class Mounts:
         )
         if lacks:
             split.note("no", by_csi, lacks)
-        zone = parse_volume_handle(subject.source).zone
+        zone = subject.handle.zone
         if outside := nodes & self._find_nodes_outside(zone, subject.driver):
             message = f"its handle names zone {zone}, and no node of another zone can attach it"
             remedy = f"set spec.nodeAffinity of the volume to zone {zone}, so that the scheduler avoids other nodes"
