@@ -168,7 +168,8 @@ class Admission:
             if quota.used is None:
                 split.doubt(split.nodes, "CSI-W21", f"{quota_name} is not counted yet", "run preflight again")
             elif excess:
-                split.block(split.nodes, "CSI-W20", f"{quota_name} refuses its pods: {excess}", "raise the quota")
+                remedy = f"raise the quota: kubectl -n {pod.namespace} edit resourcequota {quota.name}"
+                split.block(split.nodes, "CSI-W20", f"{quota_name} refuses its pods: {excess}", remedy)
 
     def _check_node_selector(self, pod: PodToStart, split: Split) -> None:
         """OpenShift adds the namespace's selector to each pod (scheduling.openshift.io/OriginPodNodeEnvironment)."""

@@ -17,6 +17,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.resour
     LimitRangePart,
     PodResources,
     ResourceQuota,
+    format_amount,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ClaimTemplate
 
@@ -65,18 +66,14 @@ def _compare(part: LimitRangePart, requests: Usage, limits: Usage) -> Iterator[s
     shown = part.kind if part.kind == "PersistentVolumeClaim" else part.kind.lower()
     for name, least in part.least:
         if min(requests.get(name, -1), limits.get(name, least)) < least:
-            yield f"the least {name} of a {shown} is {_show(least)}"
+            yield f"the least {name} of a {shown} is {format_amount(name, least)}"
     for name, most in part.most:
         if name not in limits or max(limits[name], requests.get(name, 0)) > most:
-            yield f"the most {name} of a {shown} is {_show(most)}"
+            yield f"the most {name} of a {shown} is {format_amount(name, most)}"
     for name, ratio in part.ratio:
         request, limit = requests.get(name, 0), limits.get(name, 0)
         if not request or not limit or limit * 1000 > ratio * request:
-            yield f"the limit of {name} of a {shown} is at most {_show(ratio)} times the request"
-
-
-def _show(amount: int) -> str:
-    return f"{amount / 1000:g}"
+            yield f"the limit of {name} of a {shown} is at most {ratio / 1000:g} times the request"
 
 
 def is_counted(quota: ResourceQuota, pod: PodToAdmit, resources: PodResources, priority_class: str) -> bool:
@@ -142,5 +139,7 @@ def find_quota_excess(quota: ResourceQuota, usage: Usage, more_pods: int) -> str
     hard, used = dict(quota.hard), dict(quota.used or ())
     for name, amount in usage.items():
         if amount and name in hard and used.get(name, 0) + more_pods * amount > hard[name]:
-            return f"it allows {_show(hard[name])} of {name}, {_show(used.get(name, 0))} are used"
+            more = f", and {format_amount(name, more_pods * amount)} more are needed" if more_pods else ""
+            allowed, in_use = format_amount(name, hard[name]), format_amount(name, used.get(name, 0))
+            return f"it allows {allowed} of {name}, {in_use} are used{more}"
     return ""

@@ -26,6 +26,15 @@ def read_amounts(quantities: Mapping[str, Any] | None) -> Amounts:
     )
 
 
+def format_amount(name: str, amount: int) -> str:
+    """Thousandths of a resource as people write a quantity: 12Gi of memory, 0.5 of CPU."""
+    if name.endswith(("memory", "storage")) or "hugepages-" in name:
+        for unit, size in (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10)):
+            if amount >= size * 1000:
+                return f"{amount / size / 1000:g}{unit}"
+    return f"{amount / 1000:g}"
+
+
 @dataclass(frozen=True, slots=True)
 class ContainerResources:
     """What a container requests and its limits; a limit stands for a request that is not there, as the API sets it."""

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.resources import format_amount
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodShape
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_info import NodeInfos
@@ -31,7 +32,7 @@ class NodeResourcesFit:
             full = split.nodes & ~self._infos.find_room(resource, amount)
             if not full:
                 continue
-            shown = f"{amount / 1000:g}" if resource == "cpu" else str(amount)
+            shown = format_amount(resource, amount if resource == "cpu" else amount * 1000)
             # Preemption cannot help there.
             small = self._index.all & ~self._infos.find_large_nodes(resource, amount)
             message = f"the node has less than {shown} of {resource} in all"

@@ -6,7 +6,8 @@ from __future__ import annotations
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import create_view
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import NO_TARGET
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import NO_TARGET, Finding, Report
+from situations.imperfect_clusters import build_imperfect_cluster
 from situations.real_clusters import REAL_CLUSTERS, RealCluster
 
 CLUSTERS = pytest.mark.parametrize("cluster", REAL_CLUSTERS.values(), ids=REAL_CLUSTERS)
@@ -43,3 +44,25 @@ def test_the_first_step_is_about_the_trouble_of_the_cluster(name: str, verdict: 
     assert create_view(report).first[0].remedy.startswith(remedy)
     # Six volumes are six, on however many nodes they may be.
     assert sum(create_view(report).parts["volumes"].counts.values()) == 6
+
+
+def evaluate_imperfect_cluster(name: str) -> Report:
+    """The report of a cluster with several troubles, for its next upgrade."""
+    return evaluate(build_imperfect_cluster(name).snapshot(), Options(target=REAL_CLUSTERS[name].target))
+
+
+def find_finding(report: Report, id_: str, words: str) -> Finding:
+    """The finding whose message has these words."""
+    return next(finding for finding in report.findings if finding.id == id_ and words in finding.message)
+
+
+def test_amounts_are_written_as_quantities() -> None:
+    report = evaluate_imperfect_cluster("vsphere")
+    assert find_finding(report, "CSI-W20", "of memory").message == "the node has less than 64Gi of memory in all"
+
+
+def test_a_quota_is_named_with_the_command_that_changes_it() -> None:
+    finding = find_finding(evaluate_imperfect_cluster("eks"), "CSI-W20", "ResourceQuota")
+    excess = "it allows 12Gi of requests.memory, 11Gi are used, and 2Gi more are needed"
+    assert finding.message == f"ResourceQuota erp/erp-quota refuses its pods: {excess}"
+    assert finding.remedy == "raise the quota: kubectl -n erp edit resourcequota erp-quota"
