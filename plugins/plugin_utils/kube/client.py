@@ -108,19 +108,22 @@ class Client(Transport):
         """
         call = ApiCall("list", kind, namespace)
 
-        def read(**state: Any) -> Mapping[str, Any]:
-            return self._request(
-                call, "GET", decoder=decoder,
+        def request(**state: Any) -> tuple[bytes, Any]:
+            return self._repeat(
+                call, "GET", kind.path(namespace),
                 label_selector=label_selector, field_selector=field_selector, limit=PAGE,
                 # A server compresses pages to a tenth, and they come in far fewer pieces.
                 header_params={"Accept-Encoding": "gzip"},
                 # A page may take long; half the patience leaves time for a second try.
                 _request_timeout=max(SILENCE, self.retry_for / 2), **state,
-            ).body  # fmt: skip
+            )  # fmt: skip
 
         version = at
-        page = read(resource_version=at, query_params=[("resourceVersionMatch", "Exact")]) if at else read()
+        response = request(resource_version=at, query_params=[("resourceVersionMatch", "Exact")]) if at else request()
         while True:
+            page = self._read_answer(call, decoder, *response).body
+            # Here and below: a page takes megabytes, as bytes and decoded.
+            del response
             metadata = page.get("metadata") or {}
             shown = str(metadata.get("resourceVersion") or "")
             if version and shown and shown != version:
@@ -135,10 +138,11 @@ class Client(Transport):
                 return
             with ThreadPoolExecutor(1) as executor:
                 # The token says which state; naming it twice is an error.
-                next_page = executor.submit(read, _continue=metadata["continue"])
+                next_response = executor.submit(request, _continue=metadata["continue"])
                 yield page
                 del page
-            page = next_page.result()
+            response = next_response.result()
+            del next_response
 
     def apply(self, definition: Mapping[str, Any], *, dry_run: bool, force: bool = False) -> Answer:
         """Server-side apply with our field manager.

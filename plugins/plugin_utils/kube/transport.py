@@ -144,17 +144,16 @@ class Transport:
 
     def _request(
         self, call: ApiCall, method: str, *, path: str = "", dry_run: bool = False,
-        decoder: Callable[[bytes], Any] = json.loads,
-        is_passing: Callable[[int, str], bool] = lambda _status, _body: False, **params: Any,
+        decoder: Callable[[bytes], Any] = json.loads, **params: Any,
     ) -> Answer:  # fmt: skip
-        """The object that the server answers with.
-
-        decoder: of the server's bytes. is_passing: whether a status with this body passes by itself within a few seconds.
-        """
+        """The object that the server answers with. decoder: of the server's bytes."""
         path = path or call.kind.path(call.namespace, None if method == "POST" else call.name)
         if dry_run:
             params["dry_run"] = "All"
-        data, headers = self._repeat(call, method, path, is_passing, **params)
+        return self._read_answer(call, decoder, *self._repeat(call, method, path, **params))
+
+    def _read_answer(self, call: ApiCall, decoder: Callable[[bytes], Any], data: bytes, headers: Any) -> Answer:
+        """The object in a whole body."""
         self._note_clock(headers)
         try:
             body = decode(decoder, encode_json_controls(data))
@@ -170,9 +169,10 @@ class Transport:
         return Answer(body=body, warnings=_read_warnings(headers))
 
     def _repeat(
-        self, call: ApiCall, method: str, path: str, is_passing: Callable[[int, str], bool], **params: Any
-    ) -> tuple[bytes, Any]:
-        """The whole body, and the headers."""
+        self, call: ApiCall, method: str, path: str,
+        is_passing: Callable[[int, str], bool] = lambda _status, _body: False, **params: Any,
+    ) -> tuple[bytes, Any]:  # fmt: skip
+        """The whole body, and the headers. is_passing: whether a status with this body passes by itself within a few seconds."""
         started, pause, restarts, is_ready = self._clock(), 0.2, False, False
         while True:
             try:

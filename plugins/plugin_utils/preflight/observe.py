@@ -205,6 +205,8 @@ class _Pass:
                 found.extend(facts(items))
                 self._reading.page(kind.plural, len(items))
                 self._at = self._at or str((page.get("metadata") or {}).get("resourceVersion") or "")
+                # Before the next page is decoded.
+                del page, items
         except ClusterError as error:
             if not self._is_forgiven(error, "list", kind):
                 raise

@@ -183,21 +183,28 @@ def test_a_compressed_page_is_read_and_a_damaged_one_is_read_again() -> None:
     assert clock.slept
 
 
+class SignallingScript(Script):
+    """Answers in order. asked_for: released with each request."""
+
+    def __init__(self, *answers: Any) -> None:
+        super().__init__(*answers)
+        self.asked_for = threading.Semaphore(0)
+
+    def request(self, method: str, path: str, body: Any = None, **params: Any) -> Any:
+        self.asked_for.release()
+        return super().request(method, path, body, **params)
+
+
 def test_the_next_page_is_read_while_the_caller_has_one() -> None:
-    first = Response({"items": [], "metadata": {"continue": "t", "resourceVersion": "5"}})
-    made, script, _clock = client(first, Response({"items": [], "metadata": {"resourceVersion": "5"}}))
-    decoded = threading.Semaphore(0)
-
-    def decode(page: bytes) -> Any:
-        decoded.release()
-        return json.loads(page)
-
-    pages = made.read_pages(kinds.NODE, decode)
-    next(pages)
-    assert decoded.acquire(timeout=10)
-    assert decoded.acquire(timeout=10)
-    assert len(script.asked) == 2
-    assert len([*pages]) == 1
+    script = SignallingScript(
+        Response({"items": [{"n": 1}], "metadata": {"continue": "t", "resourceVersion": "5"}}),
+        Response({"items": [{"n": 2}], "metadata": {"resourceVersion": "5"}}),
+    )
+    pages = Client(script).read_pages(kinds.NODE, json.loads)
+    assert next(pages)["items"] == [{"n": 1}]
+    assert script.asked_for.acquire(timeout=10)
+    assert script.asked_for.acquire(timeout=10)
+    assert [page["items"] for page in pages] == [[{"n": 2}]]
 
 
 def test_a_page_that_expired_starts_the_list_again() -> None:
