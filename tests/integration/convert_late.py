@@ -104,7 +104,7 @@ def a_final_run_killed_before_its_last_write_is_not_rolled_back(lab: Lab, _folde
     paths = record_paths(lab, story)
 
     def unlocked(_number: int, what: str, when: str) -> bool:
-        return step_of(lab, paths) == "unlock" and when == "answered" and what.startswith("PATCH") and "claims" in what
+        return when == "answered" and what.startswith("PATCH") and "claims" in what and step_of(lab, paths) == "unlock"
 
     assert in_process(conversion(lab, story), unlocked).result is None
     result = convert(conversion(lab, story, roll_back=True))

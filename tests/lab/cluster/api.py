@@ -69,6 +69,15 @@ class Api:
         found: Object = json.loads(self.request("GET", path))
         return found
 
+    def find(self, path: str) -> Object | None:
+        """The object if it exists."""
+        try:
+            return self.get(path)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return None
+
     def items(self, path: str) -> list[Object]:
         found: list[Object] = self.get(path)["items"]
         return found
