@@ -150,7 +150,7 @@ class _Simulation:
         # Equal shapes once: there are many pods.
         next_shapes: dict[tuple[int, tuple[tuple[str, int], ...]], PodShape] = {}
         answer: Answer = verdict.starts_again if verdict else "yes"
-        because = verdict.because if verdict and answer != "yes" else ""
+        because = f"see {workload.key}" if answer != "yes" else ""
         for pod in pods:
             next_pod = starting.get(pod.name) or [*starting.values()][-1]
             named, created = limits.collect_needs(next_pod)
@@ -243,9 +243,7 @@ class _Simulation:
         pods_here = self._on.pop(name, [])
         if seed:
             self._random.shuffle(pods_here)
-        for pod in pods_here:
-            if pod.answer != "yes":
-                outcome.stop(pod.answer, f"{pod.name} does not start again: {pod.because}" if pod.because else pod.name)
+        leaving = pods_here
         self._infos.drained = self._index.bit[name]
         waiting: list[_MovingPod] = []
         while pods_here:
@@ -258,7 +256,11 @@ class _Simulation:
                 break
             waiting = self._place([*waiting, *evicted], outcome, seed)
         if pods_here:
-            self._explain_refusal(pods_here[0], bool(waiting), outcome)
+            self._explain_refusal(pods_here[0], waiting, outcome)
+        for pod in leaving:
+            if pod.answer != "yes":
+                starts = "does not start again" if pod.answer == "no" else "may not start again"
+                outcome.stop(pod.answer, f"{pod.name} {starts}: {pod.because}")
         self._on.setdefault(name, []).extend(pods_here)
         self._infos.drained = 0
         outcome.waiting = [pod.name for pod in waiting]
@@ -308,7 +310,7 @@ class _Simulation:
         self._next_place = position + 1
         return self._index.node_list[position].name
 
-    def _explain_refusal(self, pod: _MovingPod, is_waiting: bool, outcome: _Outcome) -> None:
+    def _explain_refusal(self, pod: _MovingPod, waiting: Sequence[_MovingPod], outcome: _Outcome) -> None:
         budgets = [self._budgets[name] for name in pod.budgets]
         names = " and ".join(f"{budget.namespace}/{budget.name}" for budget in budgets)
         if len(budgets) > 1:
@@ -317,7 +319,9 @@ class _Simulation:
         budget = budgets[0]
         answer: Answer = "no" if budget.healthy >= budget.expected else "unknown"
         why = f"needs {budget.desired} healthy pods and has {self._healthy[pod.budgets[0]]}"
-        outcome.is_open |= is_waiting
+        if answer == "no" and not any(pod.budgets[0] in other.budgets for other in waiting):
+            why += f". Allow an eviction: kubectl -n {budget.namespace} edit poddisruptionbudget {budget.name}"
+        outcome.is_open |= bool(waiting)
         outcome.stop(answer, f"{pod.name} is not evicted: PodDisruptionBudget {names} {why}")
 
     # After it
@@ -331,13 +335,14 @@ class _Simulation:
         if differ or (len(outcomes) == 1 and worst.is_open):
             answer, because = "unknown", f"it depends on placement: {because or 'few nodes take its pods'}"
         budgets = {self._budgets[budget] for pod in pods for budget in pod.budgets}
+        targets = unite(outcome.targets for outcome in outcomes) & ~self._index.bit[name]
         return NodeRoll(
             node=name,
             answer=answer,
             because=because,
             pods=len(pods),
             budgets=tuple(sorted(f"{budget.namespace}/{budget.name}" for budget in budgets)),
-            targets=tuple(node.name for node in self._index.list_nodes(unite(outcome.targets for outcome in outcomes))),
+            targets=tuple(self._index.list_names(targets)),
             waiting=tuple(dict.fromkeys(pod for outcome in outcomes for pod in outcome.waiting)),
         )
 

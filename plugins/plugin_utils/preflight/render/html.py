@@ -65,18 +65,21 @@ def render_html(report: Report) -> str:
 
 
 def _render_verdict(view: View) -> str:
+    stop = f'<p><a href="#roll">{page.text(view.stop)}</a></p>' if view.stop else ""
     return (
         f'<section class="verdict {view.verdict}" aria-labelledby="verdict">'
         '<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="1.8" stroke-linecap="round" '
         f'aria-hidden="true">{_ICONS[view.verdict]}</svg>'
-        f'<div><h2 id="verdict">{view.headline}</h2><p>{page.text(view.answer)}</p></div></section>'
+        f'<div><h2 id="verdict">{view.headline}</h2><p>{page.text(view.answer)}</p>{stop}</div></section>'
     )
 
 
 def _render_first(view: View) -> str:
     steps = f'<ol class="steps">{"".join(map(_render_step, view.first))}</ol>' if view.first else _NOTHING
     assumptions = view.parts["assumptions"].lines
-    if not view.first and assumptions:
+    if not view.first and view.stop:
+        steps = '<p>See <a href="#roll">what stops the upgrade\'s drains</a>.</p>'
+    elif not view.first and assumptions:
         steps = f'<p>Check <a href="#assumptions">{format_number(len(assumptions), "assumption")}</a>.</p>'
     return page.section("first", "What to do first", steps, ' tabindex="-1"')
 

@@ -38,20 +38,24 @@ def render_terminal(report: Report, width: int = 100) -> str:
     counts = ", ".join(format_number(view.severities[entry], entry) for entry in SEVERITIES)
     source = f"{plain(view.cluster)}: {plain(view.versions)}, read at {plain(view.taken_at)}, by {view.collection}"
     verdict = textwrap.fill(f"{view.headline.upper()}: {plain(view.answer)}", width)
+    stop = textwrap.fill(plain(view.stop), width)
     parts = [
-        f"{verdict}\n{textwrap.fill(source, width)}\n{counts}",
+        "\n".join(filter(None, (verdict, stop, textwrap.fill(source, width), counts))),
         _render_steps(view, width),
         *(_render_objects(part, width) if part.counts else _render_part(part, width) for part in view.parts.values()),
-        "\n".join((verdict, *wrap(_format_beginning(view), width))),
+        "\n".join(filter(None, (verdict, stop, *wrap(_format_beginning(view), width)))),
     ]
     return "\n\n".join(filter(None, parts))
 
 
 def _format_beginning(view: View) -> str:
-    """The first thing to do; without a finding that asks for something, the check of the first assumption."""
+    """The first thing to do; without a finding that asks for something, the node that stops the upgrade or the first assumption."""
     if view.first:
         group, remedy = view.first[0], view.first[0].remedies[0]
         return f"Begin with {group.id}: {plain(remedy.remedy)} ({remedy.describe_objects(plain, plain)})"
+    if view.stop and view.parts["roll"].lines:
+        node, _drain, because = view.parts["roll"].lines[0].cells
+        return f"Begin with node {plain(node)}: {plain(because)}"
     assumptions = view.parts["assumptions"].lines
     return f"Check the assumptions, first: {plain(assumptions[0].cells[-1])}" if assumptions else ""
 

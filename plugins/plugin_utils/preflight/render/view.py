@@ -128,7 +128,9 @@ class FindingGroup:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The whole. target: in words, empty when there was none. first: what to do, in order. parts: in order, by key."""
+    """The whole. target: in words, empty when there was none. first: what to do, in order. stop: that the upgrade's drains may not finish, empty if
+    they do. parts: in order, by key.
+    """
 
     cluster: str
     versions: str
@@ -137,6 +139,7 @@ class View:
     verdict: str
     headline: str
     answer: str
+    stop: str
     collection: str
     first: tuple[FindingGroup, ...]
     parts: Mapping[str, ReportPart]
@@ -193,6 +196,7 @@ def create_view(report: Report, most: int = MOST) -> View:
         verdict=report.verdict,
         headline=format_headline(report),
         answer=format_answer(report),
+        stop=format_roll(report.roll) if report.roll is not None and report.roll.answer != "yes" else "",
         collection=f"kubewin.csi {report.collection}".strip(),
         first=tuple(_select_steps(groups, report)),
         parts={part.key: _shorten(part, most) for part in parts},
@@ -222,9 +226,6 @@ def _create_assumptions(report: Report) -> ReportPart:
     return _create_part("assumptions", "Assumptions", ("For", "Assumed, and how to check it"), rows)
 
 
-_ROLLS: Mapping[str, str] = {"yes": "finishes", "no": "stops", "unknown": "is unknown"}
-
-
 def _create_roll(roll: Roll | None) -> ReportPart:
     """Nodes whose drain needs nothing are left out; the sentence counts them."""
     columns = ("Node", "Its drain", "And then")
@@ -233,8 +234,18 @@ def _create_roll(roll: Roll | None) -> ReportPart:
     shown = [node for node in roll.nodes if node.answer != "yes" or node.budgets or node.waiting]
     shown.sort(key=lambda node: ("no", "unknown", "yes").index(node.answer))
     rows = [(node.node, _describe_drain(node), node.because or "goes on") for node in shown]
-    text = f"An upgrade that drains node by node {_ROLLS[roll.answer]}: {roll.because}"
-    return _create_part("roll", "The upgrade's drains", columns, rows, text)
+    return _create_part("roll", "The upgrade's drains", columns, rows, format_roll(roll))
+
+
+def format_roll(roll: Roll) -> str:
+    """The one sentence about the upgrade's drains; what stops a node is in the table."""
+    if roll.answer == "yes":
+        return f"An upgrade that drains node by node finishes: {roll.because}."
+    first = next((node for node in roll.nodes if node.answer != "yes"), None)
+    if roll.answer == "no" and first is not None:
+        return f"An upgrade that drains node by node stops at node {first.node}."
+    reason = f"see node {first.node}" if first is not None and first.because in roll.because else roll.because
+    return f"Whether an upgrade that drains node by node finishes is unknown: {reason}."
 
 
 def _describe_drain(node: NodeRoll) -> str:

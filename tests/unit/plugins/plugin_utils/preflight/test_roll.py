@@ -88,6 +88,7 @@ def test_a_pod_for_which_only_its_own_node_has_room_waits_until_that_is_back() -
     roll = rolled(world)
     assert roll.answer == "yes"
     assert on(roll, "win-1").waiting == ("a pod of ReplicaSet shop/large-6d4f",)
+    assert on(roll, "win-1").targets == ()
 
 
 def test_a_pod_whose_room_a_smaller_one_takes_stops_the_upgrade_or_not_by_the_order() -> None:
@@ -107,7 +108,8 @@ def test_a_budget_that_allows_no_eviction_stops_the_upgrade() -> None:
     budget(world, "all", "web", 2, 2)
     roll = rolled(world)
     assert roll.answer == "no"
-    expected = "is not evicted: PodDisruptionBudget shop/all needs 2 healthy pods and has 2"
+    expected = "is not evicted: PodDisruptionBudget shop/all needs 2 healthy pods and has 2. Allow an eviction: "
+    expected += "kubectl -n shop edit poddisruptionbudget all"
     assert roll.because == f"node win-1: a pod of ReplicaSet shop/web-6d4f {expected}"
     assert on(roll, "win-1").budgets == ("shop/all",)
 
@@ -126,7 +128,8 @@ def test_a_budget_stops_the_upgrade_when_the_first_pod_finds_no_place() -> None:
     budget(world, "one", "web", 2, 1)
     roll = rolled(world)
     assert roll.answer == "no"
-    assert "PodDisruptionBudget shop/one needs 1 healthy pods and has 1" in roll.because
+    # Room for the first pod helps, and not another budget.
+    assert roll.because.endswith("PodDisruptionBudget shop/one needs 1 healthy pods and has 1")
 
 
 def test_two_budgets_for_a_pod_stop_the_upgrade() -> None:
@@ -171,7 +174,16 @@ def test_a_workload_that_does_not_start_again_stops_the_upgrade_at_its_node() ->
     world.remove("PersistentVolume", "pv-x")
     roll = rolled(world)
     assert roll.answer == "no"
-    assert "does not start again: " in roll.because
+    assert roll.because == "node win-1: pod shop/x-0 does not start again: see Deployment shop/x"
+
+
+def test_a_budget_is_named_before_a_pod_that_does_not_start_again() -> None:
+    world = healthy()
+    volume(world, "pv-x", csi(VSPHERE.name, "fcd-x"), "disk")
+    workload(world, "Deployment", "x", pod_spec("disk"), on=["win-1"])
+    budget(world, "x", "x", 1, 1)
+    world.remove("PersistentVolume", "pv-x")
+    assert "PodDisruptionBudget shop/x needs 1 healthy pods" in rolled(world).because
 
 
 def test_a_pod_that_may_go_to_linux_leaves_the_upgrade_unknown() -> None:
@@ -216,10 +228,25 @@ def test_a_cluster_without_windows_nodes_has_no_such_upgrade() -> None:
     assert evaluate(world.snapshot()).roll is None
 
 
-def test_every_form_of_the_report_says_what_stops_it() -> None:
+def test_every_form_of_the_report_says_where_it_stops_and_why() -> None:
     world = healthy()
     pod(world, "bare", pod_spec(), on="win-2")
     report = evaluate(world.snapshot())
-    for text in (render_terminal(report, 200), render_html(report)):
-        flat = " ".join(text.replace("\\", "").split())
-        assert "An upgrade that drains node by node stops: node win-2: a pod in shop does not start again" in flat
+    lines = render_terminal(report, 200).splitlines()
+    stop = "An upgrade that drains node by node stops at node win-2."
+    because = "a pod in shop does not start again: no controller recreates it"
+    # The workloads are ready, so that nothing else is to be done first.
+    assert lines[1] == lines[-2] == stop
+    assert lines[-1] == f"Begin with node win-2: {because}"
+    assert sum(because in line for line in lines) == 2
+    page = render_html(report)
+    assert f'<a href="#roll">{stop}</a></p></div></section>' in page
+    assert 'See <a href="#roll">what stops the upgrade\'s drains</a>' in page
+    assert because in page
+
+
+def test_drains_that_may_stop_are_unknown_in_words() -> None:
+    world = nodes(2)
+    world.unread.append(Unread("poddisruptionbudgets", "this account may not list poddisruptionbudgets"))
+    text = " ".join(render_terminal(evaluate(world.snapshot()), 200).split())
+    assert "Whether an upgrade that drains node by node finishes is unknown: poddisruptionbudgets could not" in text
