@@ -89,7 +89,8 @@ def check_controller(
     if controller is None:
         severity: Severity = "warning" if desired.create_cluster_objects else "blocker"
         message = f"found no Deployment {names}, and none with its image, in any namespace, so no volume is provisioned or attached"
-        remedy = f"install the driver first: {driver.controller.pointer}"
+        enable = ownership.enabling_command(driver, ownership.detect_platform(snapshot))
+        remedy = enable or f"install the driver first: {driver.controller.pointer}"
         yield Finding("CSI-D30", severity, f"{driver.title} controller", message, remedy)
         return
     subject = f"Deployment {controller.namespace}/{controller.name}"

@@ -37,7 +37,9 @@ def _shown(text: str) -> str:
 def sentence(text: str) -> str:
     """Text that begins and ends as a sentence does. A command in it stays what it is, to be copied."""
     begins = text.partition(" ")[0].rstrip(";:,").isalpha() and not starts_with_command(text)
-    ends = not text.endswith((".", "!", "?", ":", "/")) and _COMMANDS.isdisjoint(text.split())
+    words = text.split()
+    is_address = "://" in words[-1] if words else False
+    ends = not text.endswith((".", "!", "?", ":", "/")) and _COMMANDS.isdisjoint(words) and not is_address
     return (f"{text[:1].upper()}{text[1:]}" if begins else text) + ("." if ends and begins else "")
 
 

@@ -60,3 +60,4 @@ def test_a_command_is_not_made_a_sentence() -> None:
         assert sentence(command) == command
     assert sentence("drain it: kubectl drain win-1 --force") == "Drain it: kubectl drain win-1 --force"
     assert sentence("install it: https://example.com/guide/") == "Install it: https://example.com/guide/"
+    assert sentence("install it: https://example.com/guide.md") == "Install it: https://example.com/guide.md"
