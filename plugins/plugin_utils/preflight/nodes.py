@@ -135,12 +135,16 @@ def _create_verdict(
 ) -> NodeVerdict:
     findings = (*node_findings, *(finding for evaluated in needed.values() for finding in evaluated))
     unread = [resource for resource in _NEEDED if resource in index.unread] if needed else []
-    wrong = [finding for finding in findings if finding.severity == "blocker"]
+    # Of each driver the first, so that the failure of a driver does not hide behind that of another one.
+    of_parts = [
+        [finding for finding in part if finding.severity == "blocker"] for part in (node_findings, *needed.values())
+    ]
+    wrong = list(dict.fromkeys(f"{part[0].id}: {part[0].message}" for part in of_parts if part))
     doubts = [finding for finding in findings if finding.doubt]
     ok: Answer = "yes"
     because = f"{', '.join(needed)} registered and working" if needed else "no volume needs a driver here"
     if wrong:
-        ok, because = "no", f"{wrong[0].id}: {wrong[0].message}"
+        ok, because = "no", "; ".join(wrong)
     elif doubts:
         ok, because = "unknown", f"{doubts[0].id}: {doubts[0].message}"
     elif unread:

@@ -44,6 +44,8 @@ NAMED = 3
 
 # Of the objects that findings are relations, causes before what suffers from them. Ids are CSI-<letter>..
 _CAUSES = "CTDNGVW"
+# A node plugin that is not there is of the same rank as one that fails.
+_PLUGINS = frozenset({"CSI-N44", "CSI-N45", "CSI-N46"})
 # Attachments that failed are on nodes, but they are what volumes suffer, often because the driver does not work there.
 _SUFFERED = frozenset({"CSI-N34", "CSI-N35"})
 
@@ -184,6 +186,7 @@ def create_view(report: Report, most: int = MOST) -> View:
         _create_part("unread", "What could not be read", ("Resource", "Why", "Rule to add"), unread),
         _create_part("suppressed", "Accepted findings", ("About", "Until", "Reason", "Finding"), suppressed),
     )
+    first = tuple(_select_steps(groups, report))
     return View(
         cluster=report.cluster or "cluster",
         versions=", ".join(
@@ -198,8 +201,8 @@ def create_view(report: Report, most: int = MOST) -> View:
         answer=format_answer(report),
         stop=format_roll(report.roll) if report.roll is not None and report.roll.answer != "yes" else "",
         collection=f"kubewin.csi {report.collection}".strip(),
-        first=tuple(_select_steps(groups, report)),
-        parts={part.key: _shorten(part, most) for part in parts},
+        first=first,
+        parts={part.key: _refer_to_steps(_shorten(part, most), first) for part in parts},
         groups=groups,
         severities=report.counts(),
     )
@@ -213,6 +216,23 @@ def _create_part(
 
 def _shorten(part: ReportPart, most: int) -> ReportPart:
     return replace(part, lines=part.lines[:most], hidden=max(0, len(part.lines) - most))
+
+
+def _refer_to_steps(part: ReportPart, first: Iterable[FindingGroup]) -> ReportPart:
+    """The part with the id alone in place of a finding that a step reports in full."""
+    said = [
+        (f"{group.id} {remedy.findings[0].message}", group.id)
+        for group in first
+        for remedy in group.remedies[:NAMED]
+        if len(remedy.findings) == 1
+    ]
+    lines = []
+    for line in part.lines:
+        cells = line.cells
+        for text, id_ in said if line.mark else ():
+            cells = tuple(cell.replace(text, id_) for cell in cells)
+        lines.append(replace(line, cells=cells))
+    return replace(part, lines=tuple(lines))
 
 
 def _create_assumptions(report: Report) -> ReportPart:
@@ -440,7 +460,7 @@ def _group_findings(report: Report, most: int) -> tuple[FindingGroup, ...]:
 
     def order(group: FindingGroup) -> tuple[int, bool, int, int, str]:
         count = sum(counts[group.id] for counts in stopped.values())
-        letter = "V" if group.id in _SUFFERED else group.id[4]
+        letter = "V" if group.id in _SUFFERED else "G" if group.id in _PLUGINS else group.id[4]
         return SEVERITIES.index(group.severity), group.doubt, _CAUSES.find(letter), -count, group.id
 
     return tuple(sorted(groups, key=order))

@@ -9,7 +9,7 @@ What a kubelet and a driver make of a volume is in its verdicts; here they are a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
 
@@ -249,7 +249,8 @@ class Mounts:
             severity: Severity | None = "blocker" if elsewhere == nodes else None
             evidence = (f"Pod {holder.key} spec.nodeName: {holder.node}",)
             finding = create_finding("CSI-V53", subject.title, message, evidence, remedy, severity)
-            split.note("no", elsewhere, (finding,))
+            # Where no node is left, the pod surely waits.
+            split.note("no", elsewhere, (replace(finding, doubt=severity is None),))
         elif rival := self._find_rival(pod, subject, nodes):
             message = f"{rival} names it too, it is attached to one node at a time, and nothing keeps both on one node"
             remedy = "keep both workloads on one node by nodeSelector, or give each a volume of its own"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.terminal import render_terminal
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import create_view
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import NO_TARGET, Finding, Report
 from situations.imperfect_clusters import build_imperfect_cluster
@@ -66,3 +67,37 @@ def test_a_quota_is_named_with_the_command_that_changes_it() -> None:
     excess = "it allows 12Gi of requests.memory, 11Gi are used, and 2Gi more are needed"
     assert finding.message == f"ResourceQuota erp/erp-quota refuses its pods: {excess}"
     assert finding.remedy == "raise the quota: kubectl -n erp edit resourcequota erp-quota"
+
+
+def test_the_first_step_is_the_plugin_that_most_workloads_need() -> None:
+    steps = [(group.id, group.concerns) for group in create_view(evaluate_imperfect_cluster("eks")).first]
+    assert steps[:2] == [("CSI-G11", "5 workloads and 1 node"), ("CSI-N44", "1 workload and 2 nodes")]
+
+
+def test_the_failure_of_a_driver_does_not_hide_that_of_another() -> None:
+    node = evaluate_imperfect_cluster("gke").nodes[1]
+    assert node.because.startswith("CSI-N44: nothing deploys filestore.csi.storage.gke.io on Windows nodes; CSI-G11: ")
+
+
+def test_a_cause_is_reported_once_and_referred_to_by_its_id() -> None:
+    text = " ".join(render_terminal(evaluate_imperfect_cluster("gke"), 500).split())
+    # In the step, in the table of nodes, and at the end.
+    assert text.count("container csi-driver-registrar waits") == 3
+    assert "pd.csi.storage.gke.io does not work on gke-erp-win-0b1c2d3e-t9ws: CSI-G11; on gke-erp-win-" in text
+
+
+def test_a_disk_in_use_elsewhere_is_no_doubt_where_no_node_is_left() -> None:
+    finding = find_finding(evaluate_imperfect_cluster("gke"), "CSI-V53", "documents-0")
+    assert (finding.severity, finding.doubt) == ("blocker", False)
+
+
+@pytest.mark.parametrize(("name", "switch"), [("disk", "--enable-disk-driver"), ("file", "--enable-file-driver")])
+def test_a_managed_driver_is_enabled_and_never_installed_beside(name: str, switch: str) -> None:
+    report = (
+        evaluate(REAL_CLUSTERS["aks"].world(trouble=True).snapshot())
+        if name == "disk"
+        else evaluate_imperfect_cluster("aks")
+    )
+    remedies = [group.remedy for group in create_view(report).first if switch in group.remedy]
+    assert remedies == [f"az aks update --resource-group GROUP --name CLUSTER {switch}"]
+    assert "nstall the driver first" not in render_terminal(report)
