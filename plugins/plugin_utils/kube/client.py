@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.background import begin
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import DecodeError, decode, read_number
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import (
     decode_controls,
@@ -136,13 +137,12 @@ class Client(Transport):
             if not metadata.get("continue"):
                 yield page
                 return
-            with ThreadPoolExecutor(1) as executor:
-                # The token says which state; naming it twice is an error.
-                next_response = executor.submit(request, _continue=metadata["continue"])
-                yield page
-                del page
-            response = next_response.result()
-            del next_response
+            # The token says which state; naming it twice is an error.
+            wait_for_response = begin(partial(request, _continue=metadata["continue"]))
+            yield page
+            del page
+            response = wait_for_response()
+            del wait_for_response
 
     def apply(self, definition: Mapping[str, Any], *, dry_run: bool, force: bool = False) -> Answer:
         """Server-side apply with our field manager.

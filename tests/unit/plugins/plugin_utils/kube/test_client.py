@@ -207,6 +207,36 @@ def test_the_next_page_is_read_while_the_caller_has_one() -> None:
     assert [page["items"] for page in pages] == [[{"n": 2}]]
 
 
+class HangingScript(Script):
+    """Answers the first request, and others once `over` is set."""
+
+    def __init__(self, *answers: Any) -> None:
+        super().__init__(*answers)
+        self.over, self.answered = threading.Event(), threading.Event()
+
+    def request(self, method: str, path: str, body: Any = None, **params: Any) -> Any:
+        if self.asked:
+            self.over.wait(60)
+        answer = super().request(method, path, body, **params)
+        if len(self.asked) > 1:
+            self.answered.set()
+        return answer
+
+
+def test_a_run_that_is_terminated_does_not_wait_for_the_next_page() -> None:
+    script = HangingScript(
+        Response({"items": [{"n": 1}], "metadata": {"continue": "t", "resourceVersion": "5"}}),
+        Response({"items": [{"n": 2}], "metadata": {"resourceVersion": "5"}}),
+    )
+    pages: Any = Client(script).read_pages(kinds.NODE, json.loads)
+    next(pages)
+    with pytest.raises(KeyboardInterrupt):
+        pages.throw(KeyboardInterrupt())
+    assert not script.answered.is_set()
+    script.over.set()
+    assert script.answered.wait(10)
+
+
 def test_a_page_that_expired_starts_the_list_again() -> None:
     first = Response({"items": [{"n": 1}], "metadata": {"continue": "t"}})
     last = Response({"items": [{"n": 1}], "metadata": {"resourceVersion": "9"}})

@@ -1,0 +1,27 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Work beside the caller's, which a run that is terminated does not wait for, as it would for an executor's."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def begin(work: Callable[[], T]) -> Callable[[], T]:
+    """Start work in a thread of its own; return what waits for its result and raises its exceptions."""
+    future = Future[T]()
+
+    def perform() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=perform, daemon=True).start()
+    return future.result
