@@ -215,16 +215,14 @@ class _Volume:
         driver = self._subject.driver
         first = self._index.list_names(nodes)[0]
         reasons = self._state.reasons.get(first, ())
+        places = f"{first} and {nodes.bit_count() - 1} more" if nodes & (nodes - 1) else first
         if answer == "yes":
-            others_text = f" and {len(self._index.list_names(nodes)) - 1} more" if nodes & (nodes - 1) else ""
-            return self._create_answer(
-                "yes", nodes, f"{driver} is registered and works on {first}{others_text}", reasons
-            )
+            return self._create_answer("yes", nodes, f"{driver} is registered and works on {places}", reasons)
         worst = next((one for one in reasons if one.severity == "blocker"), next(iter(reasons), None))
         reason = f": {worst.id} {worst.message}" if worst is not None else ""
         if answer == "no":
-            return self._create_answer("no", nodes, f"{driver} does not work on {first}{reason}", reasons)
-        because = f"whether {driver} works on {first} is unknown{reason}"
+            return self._create_answer("no", nodes, f"{driver} does not work on {places}{reason}", reasons)
+        because = f"whether {driver} works on {places} is unknown{reason}"
         return self._create_answer(
             "unknown", nodes, because, reasons or report_unread_lists(self._index.snapshot.unread)
         )

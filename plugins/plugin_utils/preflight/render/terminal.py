@@ -36,16 +36,21 @@ def render_terminal(report: Report, width: int = 100) -> str:
     """The text; no line is longer than width unless a word is."""
     view = create_view(report, SHOWN)
     counts = ", ".join(format_number(view.severities[entry], entry) for entry in SEVERITIES)
-    source = f"{plain(view.cluster)}: {plain(view.versions)}, read at {plain(view.taken_at)}, by {view.collection}"
-    verdict = textwrap.fill(f"{view.headline.upper()}: {plain(view.answer)}", width)
-    stop = textwrap.fill(plain(view.stop), width)
+    source = f"{view.cluster}: {view.versions}, read at {view.taken_at}, by {view.collection}"
+    verdict = _fill(f"{view.headline.upper()}: {view.answer}", width)
+    stop = _fill(view.stop, width)
     parts = [
-        "\n".join(filter(None, (verdict, stop, textwrap.fill(source, width), counts))),
+        "\n".join(filter(None, (verdict, stop, _fill(source, width), counts))),
         _render_steps(view, width),
         *(_render_objects(part, width) if part.counts else _render_part(part, width) for part in view.parts.values()),
         "\n".join(filter(None, (verdict, stop, *wrap(_format_beginning(view), width)))),
     ]
     return "\n\n".join(filter(None, parts))
+
+
+def _fill(text: str, width: int) -> str:
+    """Text in lines that break no name."""
+    return textwrap.fill(plain(text), width, break_long_words=False, break_on_hyphens=False)
 
 
 def _format_beginning(view: View) -> str:
@@ -80,7 +85,7 @@ def _render_part(part: ReportPart, width: int) -> str:
     rows = [[plain(cell) for cell in line.cells] for line in part.lines]
     table = render_table([column.upper() for column in part.columns], rows, width, _NAMES) if rows else ""
     hidden = f"({part.hidden:,} more)" if part.hidden else ""
-    return "\n".join(filter(None, (textwrap.fill(plain(part.text), width), table, hidden)))
+    return "\n".join(filter(None, (_fill(part.text, width), table, hidden)))
 
 
 def _render_objects(part: ReportPart, width: int) -> str:

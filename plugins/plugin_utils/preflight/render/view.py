@@ -262,8 +262,10 @@ def format_roll(roll: Roll) -> str:
     if roll.answer == "yes":
         return f"An upgrade that drains node by node finishes: {roll.because}."
     first = next((node for node in roll.nodes if node.answer != "yes"), None)
-    if roll.answer == "no" and first is not None:
-        return f"An upgrade that drains node by node stops at node {first.node}."
+    sure = next((node for node in roll.nodes if node.answer == "no"), None)
+    if sure is not None:
+        before = "" if sure is first and roll.answer == "no" else " or before"
+        return f"An upgrade that drains node by node stops at node {sure.node}{before}."
     reason = f"see node {first.node}" if first is not None and first.because in roll.because else roll.because
     return f"Whether an upgrade that drains node by node finishes is unknown: {reason}."
 

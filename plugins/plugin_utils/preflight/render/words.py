@@ -13,7 +13,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 # A cell is shortened for reading; the whole text is in the JSON.
 LONGEST = 600
 
-_COMMANDS = frozenset({"kubectl", "oc", "az", "aws", "gcloud"})
+_COMMANDS = frozenset({"kubectl", "oc", "az", "aws", "gcloud", "ansible-playbook"})
 
 
 def plain(text: object) -> str:

@@ -190,11 +190,14 @@ class Walks:
         answer, walked = self._stopped[0]
         stops = [stop for stop in walked.list_stops() if self._decides(walked, stop)] or list(walked.list_stops())
         first = next((stop for stop in stops if answer == "unknown" or stop.answer == "no"), stops[0])
-        names = format_list(self._index.list_names(first.nodes), 3)
+        is_everywhere = first.nodes == self._index.windows and first.nodes & (first.nodes - 1)
+        nodes = "every Windows node" if is_everywhere else format_list(self._index.list_names(first.nodes), 3)
         state = "blocked" if first.answer == "no" else "unknown"
         places = f"; on {format_list(self._index.list_names(walked.ok), 3)} it works" if walked.ok else ""
-        named = f"claim {first.volume}" if "/" in first.volume.partition(" ")[0] else first.volume or walked.pod.name
-        return answer, f"{named} is {state} at step {first.step} on {names}: {first.because}{places}"
+        name = walked.pod.name
+        pod = "the next pod" if walked.pod.workload.endswith(f"/{name}") else f"pod {name}"
+        named = f"claim {first.volume}" if "/" in first.volume.partition(" ")[0] else first.volume or pod
+        return answer, f"{named} is {state} at step {first.step} on {nodes}: {first.because}{places}"
 
     @property
     def placed(self) -> bool:

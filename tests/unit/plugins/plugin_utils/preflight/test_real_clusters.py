@@ -101,3 +101,30 @@ def test_a_managed_driver_is_enabled_and_never_installed_beside(name: str, switc
     remedies = [group.remedy for group in create_view(report).first if switch in group.remedy]
     assert remedies == [f"az aks update --resource-group GROUP --name CLUSTER {switch}"]
     assert "nstall the driver first" not in render_terminal(report)
+
+
+def test_workloads_with_one_cause_have_one_reason() -> None:
+    workloads = evaluate_imperfect_cluster("openshift").workloads
+    running = {f"Deployment erp/{name}" for name in ("documents", "ftp", "legacy", "print-server")}
+    reasons = {workload.because for workload in workloads if workload.workload in running}
+    cause = "ResourceQuota erp/erp-quota refuses its pods: it allows 2 of requests.cpu, 2.5 are used"
+    assert reasons == {f"the next pod is blocked at step bind on every Windows node: {cause}"}
+
+
+def test_a_node_that_surely_stops_the_upgrade_is_named_whatever_happens_before() -> None:
+    report = evaluate_imperfect_cluster("eks")
+    assert report.roll is not None
+    assert [node.answer for node in report.roll.nodes] == ["unknown", "no"]
+    stop = "An upgrade that drains node by node stops at node ip-10-0-56-98.eu-west-1.compute.internal or before."
+    assert create_view(report).stop == stop
+
+
+def test_node_names_are_not_broken() -> None:
+    text = render_terminal(evaluate_imperfect_cluster("eks"), 60)
+    assert "eu-\n" not in text
+
+
+def test_a_driver_that_fails_on_several_nodes_says_so() -> None:
+    text = " ".join(render_terminal(evaluate_imperfect_cluster("eks"), 500).split())
+    first = "efs.csi.aws.com does not work on ip-10-0-34-21.eu-west-1.compute.internal and 1 more: CSI-N44"
+    assert f"step stage on every Windows node: {first}" in text
