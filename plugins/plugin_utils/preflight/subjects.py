@@ -224,8 +224,9 @@ class _Collector:
         # A workload's uses come one after another, so it is the last one when it was noted before.
         if not subject.users or subject.users[-1] is not workload:
             subject.users.append(workload)
-        subject.user_nodes |= nodes
-        subject.eligible |= nodes & self._find_reachable_nodes(subject)
+        share = self._index.share
+        subject.user_nodes = share(subject.user_nodes | nodes)
+        subject.eligible = share(subject.eligible | (nodes & self._find_reachable_nodes(subject)))
 
     def _find_reachable_nodes(self, subject: Subject) -> int:
         """The Windows nodes that a volume's own affinity lets pass."""

@@ -113,21 +113,22 @@ class Split:
 
     def block(self, nodes: int, id_: str, message: str, remedy: str, *, about: str = "") -> None:
         """The pod cannot pass this step on these nodes. about: another object of the finding."""
-        if nodes & self.nodes:
-            self._noted["no"].append((nodes, partial(self._make_finding, id_, message, remedy, about)))
+        self._note_finding("no", nodes, id_, message, remedy, about)
 
     def doubt(self, nodes: int, id_: str, message: str, remedy: str, *, about: str = "") -> None:
         """Whether it can is not known on these nodes."""
-        if nodes & self.nodes:
-            self._noted["unknown"].append((nodes, partial(self._make_finding, id_, message, remedy, about)))
+        self._note_finding("unknown", nodes, id_, message, remedy, about)
 
     def note(self, answer: Answer, nodes: int, findings: tuple[Finding, ...]) -> None:
         """Either of these, with findings of others."""
         if nodes & self.nodes:
             self._noted[answer].append((nodes, lambda: findings))
 
-    def _make_finding(self, id_: str, message: str, remedy: str, about: str) -> tuple[Finding, ...]:
-        return (create_finding(id_, about or self._about, message, (self._evidence,), remedy),)
+    def _note_finding(self, answer: Answer, nodes: int, id_: str, message: str, remedy: str, about: str) -> None:
+        if nodes & self.nodes:
+            # Without a reference to this object: no collector runs that would find a cycle.
+            make = partial(create_finding, id_, about or self._about, message, (self._evidence,), remedy)
+            self._noted[answer].append((nodes, lambda: (make(),)))
 
     def find_nodes(self, answer: Answer) -> int:
         """The nodes of which this was noted."""

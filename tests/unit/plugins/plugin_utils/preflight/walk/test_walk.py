@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -10,7 +12,12 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate imp
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import create_finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk import walk as walking
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import STEPS, PodToStart, StepAnswer
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import (
+    STEPS,
+    PodToStart,
+    Split,
+    StepAnswer,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.walk import Rules, Walked, starts, walk
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -159,3 +166,16 @@ def test_a_pod_starts_only_where_all_its_volumes_do() -> None:
     assert (reported.ok, reported.blocked, reported.placed) == (0, first | second, first)
     assert starts(reported) == "no"
     assert starts(walk(index, pod, index.windows, {"schedule": (schedule,)})) == "yes"
+
+
+def test_the_answers_of_a_step_are_freed_while_the_collector_is_off() -> None:
+    gc.disable()
+    try:
+        split = Split("schedule", 3, "Deployment shop/web", "Pod shop/web")
+        split.block(1, "CSI-W20", "the node is cordoned", "uncordon it")
+        split.doubt(2, "CSI-W21", "it is not known", "look")
+        freed = weakref.ref(split)
+        del split
+        assert freed() is None
+    finally:
+        gc.enable()
