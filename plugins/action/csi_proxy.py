@@ -69,10 +69,8 @@ class ActionModule(WindowsAction):
         node = matched.get(host) or read_variable(self._templar, task_vars, "kubewin_node_name") or host
         needed = [plan for plan in plans if plan["uses_csi_proxy"] and node not in plan["unselected_nodes"]]
         inputs = task_vars[INPUTS]
-        return {
-            "needed": not plans or bool(needed),
-            **{name: inputs[name] for name in ("allow_downgrade", "quiesce") if name in inputs},
-        }
+        allowed = {"allow_downgrade": inputs["allow_downgrade"]} if "allow_downgrade" in inputs else {}
+        return {"needed": not plans or bool(needed), **allowed}
 
     def prepare(self, options: dict[str, Any]) -> model.Desired:
         desired = build_desired(options)
@@ -168,12 +166,11 @@ class ActionModule(WindowsAction):
         if (restarts or replaces_plugin) and steps & {"fetch", "push"} and not cluster_node.dry_run:
             # Finds problems of the source while the node and its plugin still work.
             self._converge(node, replace(desired, state="staged"), options)
-        cordons = restarts and options["quiesce"] == "cordon"
         try:
             with self._cluster({name: planned[name] for name in ("csi_proxy", "plan")}):
                 if steps:
-                    cluster_node.take_over(cordon=cordons)
-                if cordons:
+                    cluster_node.take_over(cordon=restarts)
+                if restarts:
                     self.show_progress("waiting for volume operations in flight")
                     cluster_node.wait_until_idle(options["quiesce_timeout"])
                 if replaces_plugin:
@@ -184,7 +181,7 @@ class ActionModule(WindowsAction):
         except NodeError as error:
             # A host that is lost from here on was not left out before its change.
             error.result.setdefault("plan", planned["plan"])
-            if not self._restore_after(error, cluster_node) and cordons and error.reason != "taken_over":
+            if not self._restore_after(error, cluster_node) and restarts and error.reason != "taken_over":
                 label = f" and without the label {SERVING_LABEL}" if labelled else ""
                 error.remedy += f" Node {cluster_node.name} stays cordoned{label} until a run succeeds."
             raise

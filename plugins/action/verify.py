@@ -48,16 +48,15 @@ class ActionModule(ClusterAction):
     _hosts: Sequence[Mapping[str, Any]] = ()
 
     def read_run(self) -> dict[str, Any]:
-        """The Nodes that the inputs name, else those of the play's hosts. TaskError unless they are known."""
+        """The Nodes of the play's hosts. TaskError unless they are known."""
         self._hosts = read_rows(verified, self.task_vars)
         unread = [host["unread"] for host in self._hosts if host["unread"]]
-        named = self.inputs["verify_nodes"]
         self.show(*unread)
-        if unread and len(unread) == len(self._hosts) and not named:
+        if unread and len(unread) == len(self._hosts):
             raise TaskError("\n".join(unread), "host_unusable")
         if errors := [host["error"] for host in self._hosts if host["error"]]:
             raise TaskError("\n".join(errors), "host_unmatched")
-        return {"nodes": named or [host["node"] for host in self._hosts if host["node"]]}
+        return {"nodes": [host["node"] for host in self._hosts if host["node"]]}
 
     def sum_up(self) -> None:
         """The drivers with their proven Nodes. The gate of a later run counts these; in an AWX workflow it gets the statistic."""

@@ -67,11 +67,6 @@ options:
       - While csi-proxy restarts, and for good with O(state=absent), the Node has no label C(kubewin.io/csi-proxy), so that the node plugins
         of this collection have no pod there.
     type: str
-  quiesce:
-    description: How to protect volume operations while csi-proxy restarts. V(none) restarts it at once. Has no effect without O(node).
-    type: str
-    choices: [cordon, none]
-    default: cordon
   quiesce_timeout:
     description:
       - Timeout in seconds for the volume operations in flight. After it, the task fails and names them, nothing is changed on the node, and

@@ -48,10 +48,6 @@ options:
         DaemonSets provide the driver.
     type: str
     default: ''
-  quiesce:
-    description: Whether to cordon each Node and to wait for volume operations in flight before its plugin changes.
-    type: bool
-    default: true
   timeout:
     description: Timeout in seconds for the registration of the new plugin on the node. After it, the old plugin is restored.
     type: int

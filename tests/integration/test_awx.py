@@ -51,10 +51,8 @@ UPGRADE = "upgrade-one-node.yml"
 WRONG = {
     "kubewin_drivers": ["vsphere", "nfs"],
     "kubewin_batches": "half",
-    "kubewin_quiesce": "drain",
     "kubewin_gate_timeout": "0",
     "kubewin_fail_on": "blockers",
-    "kubewin_readiness_gate": "maybe",
     "kubewin_allow_downgrade": "down",
     "kubewin_create_cluster_objects": "all",
     "kubewin_skip_unreachable": "win-1",

@@ -142,16 +142,19 @@ def test_a_run_that_leaves_a_volume_without_its_driver_is_refused_before_its_fir
     assert machines(evaluated) == stopped != before
 
 
-def test_an_accepted_finding_or_a_disabled_gate_refuses_nothing(evaluated: Lab, used: None, sees_all: None) -> None:
+def test_an_accepted_finding_or_a_run_that_only_reports_refuses_nothing(
+    evaluated: Lab, used: None, sees_all: None
+) -> None:
     accepted = {"id": "CSI-G03", "object": LOST, "reason": "the shop moves tonight", "expires": "2099-01-01"}
     run = enable(evaluated, "--tags", "check", **ON_WIN_1, kubewin_suppressions=[accepted])
     assert run.code == 0, run.screen
     evaluation = run.results("Fail if volumes would lose their driver")["win-1"]
     assert evaluation["verdict"] == "ready"
     assert "1 finding suppressed by kubewin_suppressions" in evaluation["table"]
-    run = enable(evaluated, "--tags", "check", **ON_WIN_1, kubewin_readiness_gate="no")
+    run = enable(evaluated, "--tags", "check", **ON_WIN_1, kubewin_fail_on="never")
     assert run.code == 0, run.screen
-    assert run.results("Fail if volumes would lose their driver") == {}
+    [blocker] = run.results("Fail if volumes would lose their driver")["win-1"]["blockers"]
+    assert blocker["id"] == "CSI-G03"
 
 
 def test_the_readiness_gate_also_runs_without_hosts(evaluated: Lab, used: None, sees_all: None) -> None:

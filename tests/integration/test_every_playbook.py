@@ -97,7 +97,7 @@ CELLS = (
     Cell(
         EMPTY,
         "handover",
-        {"kubewin_handover": "to_platform", "kubewin_quiesce": "none"},
+        {"kubewin_handover": "to_platform"},
         begins=BOTH,
         leaves={"plugin": "theirs", "memory": ""},
     ),

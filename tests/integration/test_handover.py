@@ -146,7 +146,6 @@ def steps(lab: Lab, direction: str, name: str = "", **more: Any) -> HandoverRun:
         "replace": name,
         "timeout": PATIENCE,
         "restart_pod": False,
-        "quiesce": True,
     }
     definitions: list[dict[str, Any]] = []
     if direction == "to_kubewin":

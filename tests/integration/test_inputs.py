@@ -65,14 +65,14 @@ def test_names_values_and_the_inventory_are_checked_before_anything_else(playboo
     inventory = tmp_path / "hosts.yml"
     inventory.write_text(
         "linux: {hosts: {192.0.2.9: {}}}\n"
-        "windows: {hosts: {192.0.2.1: {}, 192.0.2.2: {kubewin_quiesce: drain, csi_proxy_vesion: 1.3.0, kubewin_upgrade_name: x}}}\n",
+        "windows: {hosts: {192.0.2.1: {}, 192.0.2.2: {kubewin_fail_on: drain, csi_proxy_vesion: 1.3.0, kubewin_upgrade_name: x}}}\n",
         encoding="utf-8",
     )
     core = {"build_csi_proxy": "2.16", "verify": "2.21"}.get(playbook)
     internal = {"kubewin_driver": "smb", "_kubewin_drivers": ["smb"], "csi_driver_version": "1.0.0"}
     message, run = refused(playbook, inventory, "--limit", "linux", core=core, kubewin_ouput_dir="reports", **internal)
     assert len(run.plays()) == 1
-    assert "kubewin_quiesce is drain, expected cordon or none." in message
+    assert "kubewin_fail_on is drain, expected blocked, unknown, warning or never." in message
     assert "csi_proxy_vesion is not a variable of this collection. Did you mean csi_proxy_version?" in message
     assert "kubewin_ouput_dir is not a variable of this collection. Did you mean kubewin_output_dir?" in message
     for name in internal:

@@ -240,7 +240,7 @@ def sent(lab: Lab, since: int) -> list[str]:
 
 def begin(lab: Lab, record: Path, **variables: str) -> subprocess.Popen[str]:
     """A run in the background, as far as a pod of it that runs."""
-    wanted = given(lab, "vsphere", kubewin_verify_nodes=["win-1"], **variables)
+    wanted = given(lab, "vsphere", **variables)
     process = start(PLAYBOOK, "localhost,", record=record, variables=wanted)
     running = f"/api/v1/pods?{OURS}&fieldSelector=status.phase=Running"
     meanwhile(process, lambda: lab.api.items(running), "a pod of the proof runs")
@@ -251,7 +251,7 @@ def test_an_interrupted_run_cleans_up_despite_further_interrupts(ready: Lab, tmp
     process = begin(ready, tmp_path / "record.jsonl", kubewin_verify_namespace=GIVEN)
     members = family(process.pid)
     # Its claim is held, so that the second signal comes while things are taken away.
-    (claim,) = ready.api.items(f"/api/v1/persistentvolumeclaims?{OURS}")
+    claim = ready.api.items(f"/api/v1/persistentvolumeclaims?{OURS}")[0]
     path = f"/api/v1/namespaces/{GIVEN}/persistentvolumeclaims/{claim['metadata']['name']}"
     ready.api.patch(path, {"metadata": {"finalizers": [*claim["metadata"]["finalizers"], "test/hold"]}})
     process.send_signal(signal.SIGINT)
@@ -291,7 +291,7 @@ def test_the_next_run_removes_leftovers_of_a_killed_run_and_never_those_of_a_liv
     assert sent(ready, size) == []
 
     ready.api.patch(lease, {"spec": {"renewTime": "2026-01-01T00:00:00.000000Z", "leaseDurationSeconds": 2}})
-    run = verify(ready, "vsphere", kubewin_verify_nodes=["win-1"])
+    run = verify(ready, "vsphere")
     assert run.code == 0, run.screen
     assert by_node(run)["win-1"]["verdict"] == "proven"
     assert result(run)["left"] == []

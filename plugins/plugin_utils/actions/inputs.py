@@ -290,11 +290,6 @@ INPUTS: dict[str, Input] = {
             " controller.",
             False,
         ),
-        quiesce=_one_of("cordon", "none").of(
-            "Action before csi-proxy is stopped or a node plugin is handed over. C(cordon) cordons the Node and waits "
-            "until no volume operation is in flight.",
-            "cordon",
-        ),
     ),
     **_of(
         "diagnose enable_csi preflight upgrade",
@@ -316,13 +311,6 @@ INPUTS: dict[str, Input] = {
     **_of(
         "enable_csi",
         allow_downgrade=_SWITCH.of("Allow a csi-proxy release lower than the one in place.", False),
-        readiness_gate=_SWITCH.of(
-            "Before the first change, check what the run does to volumes on Windows. Refuse a run that would leave "
-            "them without a driver. Set it to C(false) if reading every pod and volume takes too long, or right "
-            "after "
-            "C(preflight).",
-            True,
-        ),
     ),
     **_of(
         "enable_csi status",
@@ -390,10 +378,6 @@ INPUTS: dict[str, Input] = {
             "expected namespace/name of a pod or of its controller",
             _text(re.compile(f"{_LABEL.pattern}/{_NAME.pattern}")),
         ).of("Diagnose one workload alone: C(namespace/name) of a pod or of its controller, such as C(shop/orders-0)."),
-    ),
-    **_of(
-        "verify",
-        verify_nodes=_NODES.of("Verify these Nodes only. Each must have the driver and be Ready."),
     ),
     **_of(
         "convert_volumes upgrade verify",

@@ -24,7 +24,6 @@ INNER_ROLES = ("csi_driver", "node_upgrade")
 DECIDED: Mapping[str, str] = {
     "csi_proxy_state": "enable_csi installs, remove removes",
     "csi_proxy_node": "kubewin_node_name names the Node of a host",
-    "csi_proxy_quiesce": "kubewin_quiesce sets it",
     **{
         f"{role}_{option}": "kubewin_hosts and --limit choose the hosts, and their Nodes follow"
         for role in DRIVER_ROLES

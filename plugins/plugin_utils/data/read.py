@@ -92,7 +92,7 @@ def read_digest(
             if size > limit:
                 raise ClusterError(
                     f"the volume has more than {limit >> 20} MiB, the limit for reading through the API server. "
-                    "Raise compare_limit, or set compare to none and compare by other means.",
+                    "Raise kubewin_convert_compare_limit, or set it to 0 to compare nothing.",
                     "not_comparable",
                 )
             described = f"{member.path}\0{member.type!r}\0{member.size}\0{member.linkname}\0{member.sha256}\n"
@@ -112,7 +112,7 @@ def read_digest(
 def _raise_unreadable(code: int, text: str, folder: str) -> None:
     raise ClusterError(
         f"not everything in {folder} could be read (tar ended with {code}): {text}. Use an image with tar whose user "
-        "may read all of it, or set compare to none.",
+        "may read all of it, or set kubewin_convert_compare_limit to 0 to compare nothing.",
         "not_comparable",
     )
 

@@ -89,8 +89,8 @@ class ClusterNode:
         if busy := quiesce.wait_until_idle(self.client, self.name, timeout, self.notify):
             raise ClusterError(
                 f"Node {self.name}: volume operations did not finish within {timeout} s, and nothing was changed on the "
-                f"node: {'; '.join(busy)}. Let them finish and run again, raise csi_proxy_quiesce_timeout, or accept the risk "
-                "(kubewin_quiesce=none).",
+                f"node: {'; '.join(busy)}. Let them finish, or delete the pods that cannot start, then run again. "
+                "For slow operations raise csi_proxy_quiesce_timeout.",
                 "busy",
             )
 

@@ -300,8 +300,7 @@ class HandoverExecutor:
         if busy:
             raise ClusterError(
                 f"volume operations did not finish within {timeout:.0f} s, and nothing was changed on the node: "
-                f"{'; '.join(busy)}. Let them finish and run again, or accept the risk with "
-                "kubewin_quiesce=none.",
+                f"{'; '.join(busy)}. Let them finish, or delete the pods that cannot start, then run again.",
                 "busy",
             )
 

@@ -120,15 +120,14 @@ class HandoverRun:
     def _hand_over(self, node: str) -> bool:
         """Hand one Node over, cordoned. A failure leaves it cordoned if its former plugin cannot be restored."""
         try:
-            if self._options["quiesce"]:
-                self._stage.quiesce(node, _QUIESCE, self._notify)
+            self._stage.quiesce(node, _QUIESCE, self._notify)
             changed = self.hand_over_node(self.read_plan(), node)
         except ClusterError as error:
             stays = ""
             if self._options["direction"] == "to_platform" or error.reason == "busy":
                 with contextlib.suppress(ClusterError):
                     self._stage.uncordon(node)
-            elif self._options["quiesce"]:
+            else:
                 stays = " It stays cordoned until a run succeeds."
             raise ClusterError(f"Node {node}: {error}{stays}", error.reason, error.status) from error
         self._stage.uncordon(node)

@@ -70,11 +70,11 @@ def refused(playbook: str, variables: dict[str, Any]) -> list[str]:
 
 def test_only_what_is_set_is_evaluated() -> None:
     given = {
-        "kubewin_quiesce": "drain",
-        "kubewin_readiness_gate": "yes",
+        "kubewin_fail_on": "drain",
+        "kubewin_allow_downgrade": "yes",
         "kubewin_batches": "",
     }
-    assert refused("enable_csi", given) == ["kubewin_quiesce is drain, expected cordon or none."]
+    assert refused("enable_csi", given) == ["kubewin_fail_on is drain, expected blocked, unknown, warning or never."]
     assert refused("enable_csi", {}) == []
 
 
@@ -150,9 +150,9 @@ def test_a_saved_snapshot_needs_no_host(tmp_path: Path) -> None:
 
 
 def test_values_are_converted_and_those_of_a_play_override_the_inventory() -> None:
-    inventory = {"kubewin_hosts": "nobody", "kubewin_quiesce": "none", "kubewin_skip_unreachable": "yes"}
-    result = run_of("enable_csi", inventory, kubewin_hosts="win", kubewin_quiesce="cordon", kubewin_gate_timeout="90")
-    assert (result["hosts"], result["quiesce"], result["gate_timeout"]) == ("win", "cordon", 90)
+    inventory = {"kubewin_hosts": "nobody", "kubewin_fail_on": "never", "kubewin_skip_unreachable": "yes"}
+    result = run_of("enable_csi", inventory, kubewin_hosts="win", kubewin_fail_on="unknown", kubewin_gate_timeout="90")
+    assert (result["hosts"], result["fail_on"], result["gate_timeout"]) == ("win", "unknown", 90)
     assert (result["skip_unreachable"], result["allow_downgrade"], result["drivers"]) == (True, False, [])
     assert result["proven"] == {}
 
@@ -164,11 +164,11 @@ def test_what_may_hold_a_secret_is_not_returned() -> None:
 
 def test_hosts_with_different_values_are_refused() -> None:
     """Otherwise the value of the first host would be used for all."""
-    other = {"kubewin_hosts": "all", "kubewin_node_name": "b", "kubewin_quiesce": "none"}
+    other = {"kubewin_hosts": "all", "kubewin_node_name": "b", "kubewin_allow_downgrade": "yes"}
     hostvars = HostVars({"lin-1": {"kubewin_hosts": "all"}, "win-1": other, "localhost": {"kubewin_hosts": "all"}})
     problems = problems_of("enable_csi", {}, hostvars)
     assert problems == [
-        "kubewin_quiesce is none for win-1 and not set for lin-1, expected one value for all hosts of a run."
+        "kubewin_allow_downgrade is yes for win-1 and not set for lin-1, expected one value for all hosts of a run."
     ]
     assert problems_of("preflight", {}, hostvars) == []
 
@@ -223,7 +223,7 @@ def test_a_variable_of_the_host_of_the_check_does_not_count_on_localhost() -> No
             "kubewin_drivers=vsphere smb",
             "-e kubewin_drivers=... has words without a name.*Did you mean kubewin_drivers=vsphere,smb",
         ),
-        ("kubewin_verify_nodes=win-1 win-2", "-e kubewin_verify_nodes=... has words without a name"),
+        ("kubewin_batches=1 25%", "-e kubewin_batches=... has words without a name"),
         ("vsphere", "-e ... has words without a name"),
     ],
 )

@@ -29,7 +29,7 @@ PAGES = [
         ("kubewin_drivers", "vsphere smb", "Did you mean vsphere,smb?"),
         ("kubewin_drivers", "azuredisk,smb", "Did you mean azure_disk,smb?"),
         ("kubewin_fail_on", "warnings", "expected blocked, unknown, warning or never. Did you mean warning?"),
-        ("kubewin_verify_nodes", "win-1 win-2", "is win-1 win-2, expected names of Nodes"),
+        ("kubewin_upgrade_nodes", "win-1 win-2", "is win-1 win-2, expected names of Nodes"),
         ("kubewin_batches", "1 25%", "is 1 25%, expected numbers of hosts"),
         ("kubewin_drivers", {"vsphere": "3.4.0"}, "expected one or more of"),
         ("kubewin_batches", "abc", "is abc, expected numbers of hosts or percentages"),
@@ -38,8 +38,7 @@ PAGES = [
         ("kubewin_upgrade_nodes", ",", "is ,, expected names of Nodes"),
         ("kubewin_batches", [1, 0], "is 1, 0,"),
         ("kubewin_batches", -1, "is -1"),
-        ("kubewin_quiesce", "drain", "is drain, expected cordon or none"),
-        ("kubewin_quiesce", False, "is False"),
+        ("kubewin_fail_on", False, "is False"),
         ("kubewin_gate_timeout", True, "is True"),
         ("kubewin_gate_timeout", "soon", "is soon, expected a number of seconds above 0"),
         ("kubewin_gate_timeout", 0, "is 0"),
@@ -50,8 +49,8 @@ PAGES = [
         ("kubewin_handover", "to_aks", "is to_aks, expected to_platform or to_kubewin"),
         ("kubewin_replace", "csi-node", "is csi-node, expected namespace/name"),
         ("kubewin_replace", "Kube-System/csi", "namespace/name"),
-        ("kubewin_verify_nodes", "win-1,WIN 2", "is win-1,WIN 2, expected names of Nodes"),
-        ("kubewin_verify_nodes", ["w" * 254], "names of Nodes"),
+        ("kubewin_upgrade_nodes", "win-1,WIN 2", "is win-1,WIN 2, expected names of Nodes"),
+        ("kubewin_upgrade_nodes", ["w" * 254], "names of Nodes"),
         ("kubewin_verify_storage_classes", "smb", "is smb, expected StorageClasses by driver"),
         ("kubewin_verify_storage_classes", {"floppy": "fast"}, "known drivers are"),
         ("kubewin_verify_storage_classes", {"smb": 5}, "StorageClasses by driver"),
@@ -91,11 +90,10 @@ def test_an_invalid_value_is_refused_and_shown(name: str, value: object, expecte
     [
         ("kubewin_drivers", ["vsphere", "vsphere, smb", ["smb"], sorted(DRIVERS)]),
         ("kubewin_batches", ["1,25%", 1, "100%", [1, "25%"], "1,", "1\n25%\n", "[1, '25%']"]),
-        ("kubewin_upgrade_nodes", ["win-1\nwin-2\n", "['win-1', 'win-2']", "win-1,win-2,", "[]", ""]),
+        ("kubewin_upgrade_nodes", ["win-1\nwin-2\n", "['win-1', 'win-2']", "win-1,win-2.example.com,", "[]", [], ""]),
         ("kubewin_gate_timeout", [1, "600"]),
         ("kubewin_allow_downgrade", [True, "no", "True", 1]),
         ("kubewin_replace", ["", "vmware-system-csi/vsphere-csi-node-windows"]),
-        ("kubewin_verify_nodes", ["", [], "win-1,win-2.example.com"]),
         ("kubewin_verify_storage_classes", [{}, {"smb": "team-share"}]),
         ("kubewin_pod_image", ["", "registry.example.com:5000/nano@sha256:00"]),
         ("kubewin_verify_namespace", ["", "a", "team-1"]),
@@ -114,9 +112,9 @@ def test_every_form_of_an_input_is_accepted(name: str, values: list[object]) -> 
 
 def test_every_wrong_variable_is_reported_at_once_and_foreign_ones_are_ignored() -> None:
     errors = wrong(
-        {"kubewin_quiesce": "drain", "kubewin_gate_timeout": "x", "kubewin_mine": "?", "kubewin_allow_downgrade": "yes"}
+        {"kubewin_fail_on": "drain", "kubewin_gate_timeout": "x", "kubewin_mine": "?", "kubewin_allow_downgrade": "yes"}
     )
-    assert sorted(sentence.split()[0] for sentence in errors) == ["kubewin_gate_timeout", "kubewin_quiesce"]
+    assert sorted(sentence.split()[0] for sentence in errors) == ["kubewin_fail_on", "kubewin_gate_timeout"]
 
 
 @pytest.mark.parametrize("name", sorted(INPUTS))

@@ -21,7 +21,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compare import (
     find_head_sizes,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import FileEntry, Manifest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.read import ContainerFolder, Reader
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.read import ContainerFolder, Reader, read_digest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, StreamError
 from lab.cluster import nanoserver
 from lab.cluster.bsdtar import Archive
@@ -293,6 +293,17 @@ def test_a_folder_that_is_not_there_is_not_an_empty_volume(volume: Path) -> None
     with pytest.raises(ClusterError, match=r"cannot list C:\\nowhere") as caught:
         reader.read_listing()
     assert caught.value.reason == "not_comparable"
+
+
+def test_a_volume_above_the_limit_is_refused_with_the_input_that_raises_it(volume: Path) -> None:
+    (volume / "large").write_bytes(b"x" * (2 << 20))
+    client = cast(Any, Container(volume))
+    with pytest.raises(
+        ClusterError, match=r"more than 1 MiB.* Raise kubewin_convert_compare_limit, or set it to 0"
+    ) as caught:
+        read_digest(client, "shop", "helper", "read", FOLDER, 1 << 20, 60)
+    assert caught.value.reason == "not_comparable"
+    assert read_digest(client, "shop", "helper", "read", FOLDER, 3 << 20, 60).size > 2 << 20
 
 
 def test_two_gigabytes_are_read_in_constant_memory(volume: Path) -> None:
