@@ -18,7 +18,8 @@ from lab.windows.conformance import Case, load
 from real_windows import transcript
 
 CAPTURED, DESCRIBED, UNNAMED = "captured", "described", "unnamed"
-# Records that show what Windows printed. Another source describes Windows: a document, the source code of a program.
+# Records that show what Windows printed; Wine's tests also run on Windows, and their .exp files have its answers. Another source
+# describes Windows: a document, the source code of a program.
 CAPTURES = (
     "0xrawsec/whids#132",
     "Orange-Cyberdefense/GOAD#436",
@@ -30,6 +31,7 @@ CAPTURES = (
     "chengr28/Pcap_DNSProxy#365",
     "continuedev/continue#6535",
     "curl/curl#7384",
+    "drittich/DnsTube#53",
     "dtgm/chocolatey-packages#233",
     "eth-brownie/brownie#1305",
     "git mailing list",
@@ -39,18 +41,17 @@ CAPTURES = (
     "kopia/kopia site/content/docs/Mounting/_index.md",
     "openvpn-build PR#674",
     "oshi/oshi#877",
+    "rabbitmq/rabbitmq-server",
     "strontic/strontic.github.io",
     "tcpkiller#3",
+    "tuckn/WshFileSystem",
+    "wazuh/wazuh-qa#3021",
+    "wine-mirror/wine programs/cmd/tests",
 )
 # Kinds of sources, without a name by which a reader finds one.
 KINDS = (
-    "C runtime rules",
-    "console code page",
     "general knowledge",
     "issue threads",
-    "published analyses",
-    "registry exports",
-    "the text is",
 )
 # The lab's own refusals, which are no answers of Windows.
 OWN = ("the lab's own", "the userland refuses")
