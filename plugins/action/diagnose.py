@@ -86,6 +86,8 @@ class ActionModule(ClusterAction):
             controller={"installed": dict(controller.installed), "missing": sorted(controller.missing)},
         )
         if not is_passed(diagnoses, options["fail_on"]):
+            # The list above it on the screen has all of them.
+            self.result["place"] = "fix item 1 first."
             first = diagnoses[0]
             expected = "" if first.expected == NOTHING else f", expected: {first.expected}"
             raise TaskError(f"{first.object}: {first.found}{expected}. {first.remedy}", "not_ready")

@@ -56,7 +56,7 @@ class ActionModule(ActionBase):
         work: Mapping[str, Any] = options["result"] or {}
         if options["removed"]:
             work = describe_removal(variables, check=self._task.check_mode)
-        failure, place = str(work.get("msg") or ""), ""
+        failure, place = str(work.get("msg") or ""), str(work.get("place") or "")
         if options["rescue"]:
             failure, place = _describe_failed_tasks(variables)
             # Behind the state of every node, the message of the task is far above.
@@ -79,7 +79,10 @@ class ActionModule(ActionBase):
             if unread:
                 following = ["diagnose"]
             elif failure or leaves_work(facts, options["accept_unproven"], check=self._task.check_mode):
-                following = ["enable_csi"]
+                # It names what to fix first, which is not always work of enable_csi.
+                following = ["diagnose" if inputs.get("playbook") == "status" else "enable_csi"]
+            elif inputs.get("playbook") == "status" and any(host["left_out"] for host in facts.hosts):
+                following = ["diagnose"]
         else:
             summary = {"lines": [*options["lines"], *(work.get("lines") or ())], "failure": failure}
         # A failed dry run found out nothing yet, so its next command is a dry run too.

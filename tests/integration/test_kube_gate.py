@@ -176,7 +176,7 @@ def test_a_stopped_service_below_a_ready_pod_is_red_and_after_a_restart_of_the_p
     assert r"failed to connect to csi-proxy: open \\\\.\\pipe\\csi-proxy-" in crashing
     assert "The system cannot find the file specified." in crashing
     assert "csi-proxy-disk-v1" in crashing.split("; pipe ", 1)[1]
-    assert "is missing on win-2 -> run enable_csi.yml for this host" in crashing
+    assert "is missing on win-2 -> ansible-playbook -i inventory.yml kubewin.csi.enable_csi" in crashing
     gated.set_service("win-2", running=True)
     eventually(lambda: len(host_facts(gated, ["win-2"])[0]["pipes"]) > 0, "the pipes again")
     assert gate(client, host_facts(gated, HOSTS)).verdict == "green"

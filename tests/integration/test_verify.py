@@ -198,7 +198,7 @@ def test_a_node_without_csi_proxy_and_one_with_outdated_volumes_fail_and_another
     dead, older = proofs["win-2"], proofs["win-3"]
     assert "FailedMount: MountVolume.MountDevice failed" in dead["error"]
     assert "csi-proxy-disk-v1: The system cannot find the file specified." in dead["error"]
-    assert "csi-proxy does not serve that pipe on win-2: run enable_csi.yml for its host" in dead["remedy"]
+    assert "csi-proxy does not serve that pipe on win-2: run enable_csi for its host" in dead["remedy"]
     assert older["error"].startswith('the file differs: written "20')
     assert older["error"].endswith('read "an older state"')
     assert [step["step"] for step in older["steps"] if not step["ok"]] == ["read"]

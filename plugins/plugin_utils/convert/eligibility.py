@@ -227,7 +227,7 @@ def _check_node_affinity(volume: Object, translated: Native, nodes: Sequence[Pro
             "CSI-B20",
             name,
             f"{', '.join(lost)} can mount it, but could not mount the native volume, expected labels {keys}",
-            "The driver's registration sets them. Run enable_csi.yml for these nodes; its gate reports why they are missing.",
+            "The driver's registration sets them. Run enable_csi for these nodes; its gate reports why they are missing.",
         )
 
 
@@ -247,7 +247,7 @@ def _check_csi_path(facts: ConversionFacts, plugin: InTree, nodes: Sequence[Proo
             )
         if plugin.driver not in node.drivers:
             text = f"{plugin.driver} is not in its CSINode"
-            yield blocker("CSI-B08", f"Node {node.name}", text, "Run enable_csi.yml; its gate reports the cause.")
+            yield blocker("CSI-B08", f"Node {node.name}", text, "Run enable_csi; its gate reports the cause.")
     if facts.unhealthy:
         remedy = "Repair it: it releases the old volume and serves the new one."
         yield blocker("CSI-B09", f"controller of {plugin.driver}", facts.unhealthy, remedy)

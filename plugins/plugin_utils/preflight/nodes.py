@@ -231,7 +231,7 @@ class _DriverOnNode:
             enable = enabling_command(
                 self._known, detect_platform_of_nodes(snapshot.cluster.kubernetes, snapshot.nodes)
             )
-            remedy = enable or f"run enable_csi.yml with driver {self._known.key}"
+            remedy = enable or f"run enable_csi with driver {self._known.key}"
             yield create_finding("CSI-G02", f"Driver {driver}", message, evidence, remedy, "blocker")
         elif self._entry is not None:
             message = f"CSINode {name} lists the driver, and no DaemonSet on Windows nodes names it"

@@ -331,7 +331,7 @@ def _check_workload(index: Index, workload: Workload) -> Iterator[Finding]:
             )
         else:
             evidence = ("metadata.ownerReferences: none",)
-            message = f"it has {volumes} and no controller"
+            message = f"it uses {volumes} and has no controller that would create it again"
             remedy = "create it by a Deployment or StatefulSet"
             yield create_finding("CSI-W07", about, message, evidence, remedy)
     else:

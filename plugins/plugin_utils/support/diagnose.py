@@ -45,6 +45,8 @@ _OF_TRANSPORT: Mapping[tuple[str, str], str] = {
 }
 _WITHOUT_PASSWORD = frozenset({"kerberos", "certificate"})
 
+# That a driver is unproven, because its host was not read.
+_UNPROVEN = frozenset({"CSI-G40", "CSI-G41"})
 # Windows error 1219, as Win32 code and as HRESULT: https://learn.microsoft.com/windows/win32/debug/system-error-codes--1000-1299-
 _CONFLICT = re.compile(r"\b1219\b|0x800704c3", re.IGNORECASE)
 # Of a second mount beside the first format: https://github.com/kubernetes-sigs/azuredisk-csi-driver/issues/2690
@@ -150,9 +152,8 @@ class WorkloadFacts:
     known: Sequence[str] = ()
 
     def select_nodes(self) -> set[str]:
-        """The nodes of its pods; of pods without a node those on which the report stops them."""
-        steps = (self.verdict or {}).get("steps") or ()
-        return {pod.node for pod in self.pods if pod.node} or {node for step in steps for node in step["nodes"]}
+        """The nodes of its pods."""
+        return {pod.node for pod in self.pods if pod.node}
 
 
 # Packages that every playbook with a cluster needs, and for what.
@@ -187,9 +188,10 @@ def diagnose(controller: Controller, cluster: ClusterFacts, hosts: Sequence[Host
     ]
     reported = {diagnosis.id for diagnosis in diagnoses}
     # A stopped service serves no pipe: the host's own state says more.
-    if reported & {"CSI-X15", "CSI-X16"}:
+    if reported & {"CSI-X15", "CSI-X16", "CSI-N06"}:
         reported |= {"CSI-G42", "CSI-G43"}
-    diagnoses += _diagnose_driver(cluster, reported)
+    unread = {host.node for host in hosts if host.node and not host.state}
+    diagnoses += _diagnose_driver(cluster, reported, unread)
     diagnoses += _diagnose_conflicts(cluster)
     diagnoses += _diagnose_formats(cluster.events)
     if workload is not None and not cluster.problem and not cluster.unread:
@@ -313,13 +315,16 @@ def _diagnose_csi_proxy(state: Mapping[str, Any], title: str) -> Iterator[Diagno
     if state.get("serving"):
         return
     severity: Severity = "blocker"
-    repair = "run kubewin.csi.enable_csi with this inventory"
+    repair = "ansible-playbook -i inventory.yml kubewin.csi.enable_csi"
     if not service:
         if state.get("managed_by", "none") not in ("none", ""):
             return
         # Nodes whose drivers run as HostProcess containers need none; the readiness report says whether a volume does.
         name, severity = "CSI-X14", "warning"
         problem, expected = "csi-proxy is absent", "it serves, unless all drivers are HostProcess"
+    elif any(finding["id"] == "CSI-N06" for finding in state.get("findings") or ()):
+        # It cannot start before its executable is there.
+        return
     elif service.get("state") != "running":
         problem = (
             f"the service {service.get('name')} is {service.get('state')} (start mode {service.get('start_mode')})"
@@ -328,7 +333,7 @@ def _diagnose_csi_proxy(state: Mapping[str, Any], title: str) -> Iterator[Diagno
         repair = f"{repair}, or on the host: sc.exe start {service.get('name')}"
     else:
         lacks = ", ".join(state.get("missing_pipes") or ()) or "all"
-        name, problem = "CSI-X16", f"these pipes are not served: {lacks}"
+        name, problem = "CSI-X16", f"the service {service.get('name')} runs, but does not serve these pipes: {lacks}"
         expected = "every required pipe is served"
     yield Diagnosis("csi-proxy", name, severity, title, problem, expected, repair)
 
@@ -361,13 +366,15 @@ def _render_deletes(pods: Sequence[str]) -> list[str]:
     return [f"kubectl -n {namespace} delete pod {' '.join(names)}" for namespace, names in by_namespace.items()]
 
 
-def _diagnose_driver(cluster: ClusterFacts, reported: set[str]) -> Iterator[Diagnosis]:
+def _diagnose_driver(cluster: ClusterFacts, reported: set[str], unread: set[str]) -> Iterator[Diagnosis]:
+    """What the readiness report found. unread: Nodes whose host the connection layer reports already."""
     if cluster.unread and not cluster.problem:
         problem, remedy = _split_problem(cluster.unread)
         yield Diagnosis("driver", "CSI-X18", "blocker", "readiness report", problem, "a report", remedy)
     for blocker in cluster.blockers:
         # What a host reported is in the layer of csi-proxy already.
-        if blocker["id"] not in reported:
+        follows = blocker["id"] in _UNPROVEN and any(blocker["object"].startswith(f"Node {node},") for node in unread)
+        if blocker["id"] not in reported and not follows:
             severity: Severity = blocker.get("severity", "blocker")
             texts = blocker["object"], blocker["message"], NOTHING, blocker["remedy"]
             yield Diagnosis("driver", blocker["id"], severity, *texts)
@@ -441,19 +448,13 @@ def _split_problem(text: str) -> tuple[str, str]:
 
 
 def describe_workload(workload: WorkloadFacts) -> list[str]:
-    """Where its pods are, with the last warning about each, and where the report stops them."""
+    """Where its pods are, with the last warning about each."""
     lines = []
     for pod in workload.pods:
         state = "runs" if pod.runs else "does not run"
         lines.append(f"Pod {pod.name} {state}{f' on {pod.node}' if pod.node else ', has no node'}")
         lines += [f"  {pod.event}"] if pod.event and not pod.runs else []
-    on = workload.select_nodes()
-    for step in (workload.verdict or {}).get("steps") or ():
-        if step["nodes"] and not on & set(step["nodes"]):
-            continue
-        nodes = f" on {', '.join(step['nodes'])}" if step["nodes"] else ""
-        lines.append(f"The next start stops at {step['step']}{nodes}: {step['because']}")
-    return list(dict.fromkeys(lines))
+    return lines
 
 
 def render(diagnoses: Sequence[Diagnosis]) -> list[str]:
@@ -464,7 +465,7 @@ def render(diagnoses: Sequence[Diagnosis]) -> list[str]:
     for number, diagnosis in enumerate(diagnoses, 1):
         expected = "" if diagnosis.expected == NOTHING else f"; expected: {diagnosis.expected}"
         lines += [
-            f"{number}. {diagnosis.severity} {diagnosis.id} {diagnosis.object}: {diagnosis.found}{expected}.",
+            f"{number}. {diagnosis.severity} {diagnosis.id} {diagnosis.object}: {f'{diagnosis.found}{expected}'.rstrip('.')}.",
             f"   {diagnosis.remedy}",
         ]
     return lines

@@ -126,10 +126,16 @@ def read_workload(client: Client, name: str, report: Mapping[str, Any]) -> Workl
             node, done = pod["spec"].get("nodeName") or "", status.get("phase") == "Succeeded"
             pods.append(WorkloadPod(pod_name, node, ready or done, warnings.get(pod["metadata"]["name"], "")))
     findings = [entry for entry in report["findings"] if (entry["id"], entry["object"]) in causes]
-    # Another workload may have the same finding about the same object.
-    stops = {step["because"] for step in (verdict or {}).get("steps") or ()}
-    own = {(entry["id"], entry["object"]) for entry in findings if entry["message"] in stops}
-    findings = [entry for entry in findings if entry["message"] in stops or (entry["id"], entry["object"]) not in own]
+    # Another workload may have the same finding about the same object, such as a node.
+    because = str((verdict or {}).get("because") or "")
+    of_objects = [entry for entry in findings if entry["object"] != (verdict or {}).get("workload")]
+    own = {(entry["id"], entry["object"]) for entry in of_objects if entry["message"] in because}
+    findings = [entry for entry in findings if entry["message"] in because or (entry["id"], entry["object"]) not in own]
+    # What is wrong with its node explains a pod there, and what keeps the pod off other nodes does not.
+    nodes, ids = {f"Node {pod.node}" for pod in pods if pod.node}, (verdict or {}).get("findings") or ()
+    of_nodes = [entry for entry in report["findings"] if entry["object"] in nodes and entry["id"] in ids]
+    if any(entry["severity"] == "blocker" for entry in of_nodes):
+        findings = [*of_nodes, *(entry for entry in findings if entry["id"] != "CSI-W20" and entry not in of_nodes)]
     return WorkloadFacts(name, verdict, findings, pods, sorted(workloads))
 
 

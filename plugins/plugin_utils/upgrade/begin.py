@@ -280,7 +280,7 @@ def check_batch(journal: Journal, batch: Collection[str]) -> None:
 
 _FAILED: Mapping[DelegatedStep, tuple[str, str]] = {
     "hook": ("CSI-U07", "fix what the tasks report; the next run runs them again for this node"),
-    "gate": ("CSI-U05", "fix what the node lacks (run enable_csi.yml), then run again"),
+    "gate": ("CSI-U05", "fix what the node lacks (run enable_csi), then run again"),
     "canary": ("CSI-U06", "fix what the verification reports, then run again; the node stays cordoned"),
 }
 

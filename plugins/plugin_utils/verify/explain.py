@@ -18,11 +18,11 @@ _REASONS = (
     "FailedScheduling",
 )  # fmt: skip
 
-_UNKNOWN_DRIVER = "the driver is not registered with the kubelet of {node}: run enable_csi.yml; its gate reports what the plugin pod lacks"
+_UNKNOWN_DRIVER = "the driver is not registered with the kubelet of {node}: run enable_csi; its gate reports what the plugin pod lacks"
 _REMEDIES: tuple[tuple[tuple[str, ...], str], ...] = (
     (
         ("csi-proxy", "cannot find the file"),
-        "csi-proxy does not serve that pipe on {node}: run enable_csi.yml for its host, or delete the plugin pod of "
+        "csi-proxy does not serve that pipe on {node}: run enable_csi for its host, or delete the plugin pod of "
         "that node after you start the service there: sc.exe start csi-proxy",
     ),
     (("list of registered csi drivers",), _UNKNOWN_DRIVER),

@@ -82,7 +82,7 @@ def explain_unfit(node: ProofNode, driver: str, image: str, tolerations: Sequenc
     """Return why a driver (its CSI name) cannot be verified on a node, with the remedy; empty if it can."""
     why = explain_unschedulable(node, image, tolerations)
     if not why and driver not in node.drivers:
-        return f"{driver} is not in its CSINode; run enable_csi.yml, whose gate reports the cause"
+        return f"{driver} is not in its CSINode; run enable_csi, whose gate reports the cause"
     return why
 
 

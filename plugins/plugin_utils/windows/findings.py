@@ -83,20 +83,24 @@ def _check_next_start(desired: Desired, snapshot: HostSnapshot) -> Iterator[Find
             "Enlarge the log (wevtutil sl System /ms:67108864), which then keeps the event of the next boot. If the hardware clock is in UTC, "
             "set the registry value RealTimeIsUniversal.",
         )
-    if service is None or service.state in (0, model.STOPPED):
+    if service is None:
         return
     subject = f"service {service.name}"
-    repair = "Run enable_csi.yml for this node."
+    runs = service.state not in (0, model.STOPPED)
+    repair = "ansible-playbook -i inventory.yml kubewin.csi.enable_csi"
     if plan.find_manager(snapshot) in plan.ELSEWHERE or plan.find_manager(snapshot) == "foreign":
         repair = "Repair it with the tool that installed csi-proxy."
     code = snapshot.executable_code
     if code in _MISSING_CODES:
-        message = f"csi-proxy runs, but its executable {service.executable} is missing: it will not start again."
+        state = "runs, but its executable" if runs else "is stopped, and its executable"
+        message = f"csi-proxy {state} {service.executable} is missing: it {'will not start again' if runs else 'cannot start'}."
         yield blocker("CSI-N06", subject, message, repair)
-    elif snapshot.executable_sha256 is None:
+    if not runs:
+        return
+    if code not in _MISSING_CODES and snapshot.executable_sha256 is None:
         why = "only the node can resolve its path" if code is None else f"certutil answered 0x{code:x}"
         message = f"csi-proxy runs, but its executable {service.executable} was not read ({why}): whether it will start again is unknown."
-        yield warning("CSI-N09", subject, message, f"Check the file on the node. {repair}")
+        yield warning("CSI-N09", subject, message, f"Check the file on the node, then: {repair}")
     changed = _describe_change(service, snapshot)
     if changed:
         yield blocker("CSI-N07", subject, changed, repair)

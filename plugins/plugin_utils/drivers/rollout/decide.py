@@ -260,7 +260,7 @@ def list_refusals(
         if _SERVING in why:
             found.append(
                 f"{name}: its plugin would be removed immediately, because csi-proxy does not serve there ({why}). "
-                "Run enable_csi.yml with that host in the inventory and without --limit; it first installs "
+                "Run enable_csi with that host in the inventory and without --limit; it first installs "
                 "csi-proxy and checks its pipes"
             )
         elif name in in_use:

@@ -99,7 +99,7 @@ class Evaluation:
 
 # Label of a Node whose csi-proxy serves. A node that lacks only it is to have a plugin pod.
 _SERVING = "kubewin.io/csi-proxy"
-_REPAIR = "run enable_csi.yml for this host, which starts csi-proxy and checks its pipes"
+_REPAIR = "ansible-playbook -i inventory.yml kubewin.csi.enable_csi"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def evaluate(picture: RolloutPicture, rules: GateRules) -> Evaluation:
     """Evaluate every expected node, and give the reason for every Windows node that is not expected."""
     daemon_set = picture.daemon_set
     if daemon_set is None:
-        lack = UnmetCondition("CSI-G02", "red", "its DaemonSet does not exist", "run enable_csi.yml, which applies it")
+        lack = UnmetCondition("CSI-G02", "red", "its DaemonSet does not exist", _REPAIR)
         return Evaluation(nodes=(), others=(), trouble=(lack,))
     evaluated: list[NodeEvaluation] = []
     others: list[tuple[str, str]] = []
@@ -301,7 +301,13 @@ def _check_registration(picture: RolloutPicture, node: ObservedNode, pod: PodFac
     if registration is None:
         hint = explain_registration(picture, pod)
         message = f"{picture.driver} is not in the CSINode's spec.drivers" + (f": {hint}" if hint else "")
-        yield UnmetCondition("CSI-G20", "waiting", message, f"kubectl get csinode {node.name} -o yaml")
+        remedy = f"kubectl get csinode {node.name} -o yaml"
+        if pod is not None and pod.ready and picture.daemon_set is not None:
+            registrar = next((container.name for container in pod.containers if "registrar" in container.name), "")
+            remedy = f"kubectl -n {picture.daemon_set.namespace} logs {pod.name}" + (
+                f" -c {registrar}" if registrar else " --all-containers"
+            )
+        yield UnmetCondition("CSI-G20", "waiting", message, remedy)
         return
     annotated = node.node_ids.get(picture.driver)
     if annotated != registration.node_id:

@@ -72,7 +72,7 @@ def explain_pod(daemon_set: DaemonSetFacts, picture: RolloutPicture, pod: PodFac
             message += f"; log: {last}"
         if pipes:
             message += f"; pipe {', '.join(pipes)} is missing on {pod.node}"
-            return message, "run enable_csi.yml for this host, which starts csi-proxy and checks its pipes"
+            return message, "ansible-playbook -i inventory.yml kubewin.csi.enable_csi"
         return message, f"kubectl -n {namespace} logs {pod.name} -c {bad.name} --previous"
     if event is not None:
         return f"pod {pod.name} is {pod.phase or 'new'}: {event.reason}: {_shorten(event.message)}", describe

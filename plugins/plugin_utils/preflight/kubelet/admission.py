@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import change_template
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import NAMED_NODES
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import SPEC_OS, PodToStart, Split
 
 
@@ -33,4 +34,5 @@ class KubeletAdmission:
         message = "the node is being deleted, and its pods go with it"
         split.doubt(self._deleting, "CSI-W21", message, "wait until the node is gone, then run preflight again")
         if not pod.node:
-            split.block(self._not_ready, "CSI-W20", "the node is not Ready", "check the conditions of the node")
+            names = self._index.list_names(self._not_ready & split.nodes)[:NAMED_NODES]
+            split.block(self._not_ready, "CSI-W20", "the node is not Ready", f"kubectl describe node {' '.join(names)}")

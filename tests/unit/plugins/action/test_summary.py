@@ -85,6 +85,29 @@ def test_what_diagnose_and_verify_list_is_in_the_file_alone(monkeypatch: pytest.
     assert result["ansible_stats"]["data"]["kubewin_summary"] == result["summary"]
 
 
+def test_a_failure_that_the_lines_above_have_is_not_printed_twice(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    work = {"lines": ["1. host win-1: stopped"], "msg": "host win-1: stopped", "place": "fix item 1 first."}
+    result = run(monkeypatch, result=work)
+    assert result["summary"]["failure"] == "host win-1: stopped"
+    shown = capsys.readouterr().out
+    assert shown.count("host win-1: stopped") == 1
+    assert "The run failed: fix item 1 first.\n" in shown
+
+
+def test_status_is_followed_by_diagnose_where_a_node_is_not_green(monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs = {"windows": ["win-1"], "playbook": "status"}
+    plan = {"csi_proxy": {"service": {"state": "stopped"}, "serving": False}, "changed": False}
+    hosts = HostVars(
+        {"win-1": {"csi_proxy_plan": plan, "kubewin_nodes": {"nodes": {"win-1": {}}, "matched": {"win-1": "win-1"}}}}
+    )
+    result = run(
+        monkeypatch, nodes=True, accept_unproven=True, registered={"kubewin_inputs": inputs, "hostvars": hosts}
+    )
+    assert [command.split("/")[-1] for command in result["summary"]["next"]] == ["diagnose.yml"]
+
+
 def test_a_written_summary_is_also_the_jobs_statistic(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     result = run(monkeypatch, nodes=True, output_file="enable-csi.json", output_dir=str(tmp_path))
     assert Path(result["path"]).exists()

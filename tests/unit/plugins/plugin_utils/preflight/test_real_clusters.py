@@ -28,7 +28,7 @@ def test_a_cluster_that_works_is_ready_with_three_assumptions(cluster: RealClust
 @pytest.mark.parametrize(
     ("name", "verdict", "remedy"),
     [
-        ("vsphere", "unknown", "Run enable_csi.yml for this host, which starts csi-proxy and checks its pipes."),
+        ("vsphere", "unknown", "ansible-playbook -i inventory.yml kubewin.csi.enable_csi"),
         ("eks", "blocked", "Create the StorageClass, or a claim that names another one."),
         ("aks", "blocked", "az aks update --resource-group GROUP --name CLUSTER --enable-disk-driver"),
         ("gke", "unknown", "kubectl -n kube-system logs pdcsi-node-windows-gke-erp-win-0b1c2d3e-t9ws "),

@@ -192,8 +192,9 @@ def test_a_host_that_is_down_hides_no_other_host() -> None:
 
 WAITS = WorkloadPod("shop/orders-0", "win-2", runs=False, event="FailedMount: the share is away")
 UNREGISTERED = {**BLOCKER, "severity": "warning"}
-VERDICT = {"steps": [{"step": "stage", "nodes": ["win-2"], "because": "the driver does not work"}]}
-ORDERS = WorkloadFacts("shop/orders-0", VERDICT, pods=[WAITS], known=["shop/orders", "shop/web"])
+ORDERS = WorkloadFacts(
+    "shop/orders-0", {"workload": "StatefulSet shop/orders"}, pods=[WAITS], known=["shop/orders", "shop/web"]
+)
 
 
 def test_of_a_workload_only_what_stops_its_pods_is_listed() -> None:
@@ -209,12 +210,11 @@ def test_of_a_workload_only_what_stops_its_pods_is_listed() -> None:
     assert describe_workload(ORDERS) == [
         "Pod shop/orders-0 does not run on win-2",
         "  FailedMount: the share is away",
-        "The next start stops at stage on win-2: the driver does not work",
     ]
 
 
 def test_a_workload_that_runs_has_nothing_to_fix_and_an_unknown_one_is_named_with_similar_ones() -> None:
-    running = replace(ORDERS, verdict={"steps": []}, pods=[replace(WAITS, runs=True)])
+    running = replace(ORDERS, pods=[replace(WAITS, runs=True)])
     assert diagnose(CONTROLLER, replace(CLUSTER, blockers=[BLOCKER], workload=running), [HOST]) == ()
     (unknown,) = diagnose(
         CONTROLLER, replace(CLUSTER, workload=WorkloadFacts("shop/order", None, known=ORDERS.known)), [HOST]
@@ -289,9 +289,7 @@ def test_a_pod_belongs_to_the_workload_with_the_longest_name() -> None:
     names = ["orders-0", "orders-db-0", "orders"]
     pods = [{"metadata": {"name": name}, "spec": {"nodeName": "win-1"}} for name in names]
     client = Mock(list=lambda kind, *_where, **_selector: Mock(items=pods if kind.kind == "Pod" else []))
-    workloads = [
-        {"workload": f"StatefulSet shop/{name}", "steps": [], "causes": []} for name in ("orders", "orders-db")
-    ]
+    workloads = [{"workload": f"StatefulSet shop/{name}", "causes": []} for name in ("orders", "orders-db")]
     report = {"workloads": workloads, "findings": []}
     for name, expected in (
         ("orders", ["orders-0", "orders"]),
@@ -301,6 +299,75 @@ def test_a_pod_belongs_to_the_workload_with_the_longest_name() -> None:
         facts = read_workload(client, f"shop/{name}", report)
         assert [pod.name for pod in facts.pods] == [f"shop/{pod}" for pod in expected]
         assert facts.verdict == workloads[name.startswith("orders-db")]
+
+
+@pytest.mark.parametrize(
+    ("node", "expected"),
+    [("win-1", ["it is not Ready"]), ("win-2", ["other selector"]), ("", ["other selector"])],
+)
+def test_a_node_that_is_not_ready_explains_its_pod_and_no_other_one(node: str, expected: list[str]) -> None:
+    """As the report of a real evaluation has it: a cause about the selector, and a finding about the node."""
+    pod = {"metadata": {"name": "orders-0"}, "spec": {"nodeName": node}}
+    client = Mock(list=lambda kind, *_where, **_selector: Mock(items=[pod] if kind.kind == "Pod" else []))
+    workload = {
+        "workload": "StatefulSet shop/orders",
+        "because": "orders-0 is blocked at step schedule on win-2, win-3: other selector",
+        "causes": [{"id": "CSI-W20", "object": "StatefulSet shop/orders"}],
+        "findings": ["CSI-W20", "CSI-G05"],
+    }
+    findings = [
+        {"id": "CSI-G05", "severity": "blocker", "object": "Node win-1", "message": "it is not Ready"},
+        {"id": "CSI-W20", "severity": "blocker", "object": "StatefulSet shop/orders", "message": "other selector"},
+    ]
+    facts = read_workload(client, "shop/orders-0", {"workloads": [workload], "findings": findings})
+    assert [cause["message"] for cause in facts.causes] == expected
+
+
+def test_of_two_findings_about_a_node_the_one_of_the_workload_is_its_cause() -> None:
+    client = Mock(list=lambda *_where, **_selector: Mock(items=[]))
+    workload = {
+        "workload": "StatefulSet shop/orders",
+        "because": "orders-0 is blocked at step attach on win-1: volume a is not detached",
+        "causes": [{"id": "CSI-N34", "object": "Node win-1, driver x"}],
+    }
+    findings = [
+        {
+            "id": "CSI-N34",
+            "severity": "blocker",
+            "object": "Node win-1, driver x",
+            "message": f"volume {volume} is not detached",
+        }
+        for volume in "ab"
+    ]
+    facts = read_workload(client, "shop/orders", {"workloads": [workload], "findings": findings})
+    assert [cause["message"] for cause in facts.causes] == ["volume a is not detached"]
+
+
+def test_a_missing_executable_stands_for_the_stopped_service() -> None:
+    finding = {**FOUND, "id": "CSI-N06", "severity": "blocker"}
+    gone = state(serving=False, service={**SERVING["service"], "state": "stopped"}, findings=[finding])
+    blockers = [{**BLOCKER, "id": "CSI-G42"}]
+    assert [one.id for one in diagnose(CONTROLLER, replace(CLUSTER, blockers=blockers), [gone])] == ["CSI-N06"]
+
+
+def test_a_host_that_was_not_read_stands_for_its_unproven_drivers() -> None:
+    unproven = [
+        {**BLOCKER, "id": id_, "object": f"Node {node}, driver x"}
+        for id_ in ("CSI-G40", "CSI-G41")
+        for node in ("win-1", "win-2")
+    ]
+    found = diagnose(CONTROLLER, replace(CLUSTER, blockers=unproven), [lost("access_denied", LOGON, node="win-1")])
+    assert [(one.id, one.object) for one in found] == [
+        ("CSI-X08", "host win-1"), ("CSI-G40", "Node win-2, driver x"), ("CSI-G41", "Node win-2, driver x"),
+    ]  # fmt: skip
+
+
+def test_a_line_ends_with_a_single_stop() -> None:
+    ended = replace(
+        diagnose(CONTROLLER, CLUSTER, [service(state="stopped")])[0], expected="none of it", found="It is down."
+    )
+    assert render([ended])[1].endswith("It is down.")
+    assert not render([ended])[1].endswith("..")
 
 
 def test_the_least_releases_are_those_that_are_required() -> None:

@@ -53,7 +53,7 @@ def test_without_events_the_pods_status_counts() -> None:
         (
             'FailedMount: desc = "transport: Error while dialing open \\\\.\\pipe\\csi-proxy-smb-v1: The system cannot find '
             'the file specified."',
-            "csi-proxy does not serve that pipe on win-1: run enable_csi.yml",
+            "csi-proxy does not serve that pipe on win-1: run enable_csi",
         ),
         (
             "FailedMount: driver name x not found in the list of registered CSI drivers",

@@ -114,6 +114,8 @@ def running(**changes: Any) -> model.HostSnapshot:
     [
         (running(), []),
         (replace(running(), executable_sha256=None, executable_code=0x80070002), [("CSI-N06", "blocker")]),
+        (replace(running(state=1), executable_sha256=None, executable_code=0x80070002), [("CSI-N06", "blocker")]),
+        (replace(running(state=1), executable_sha256=None, executable_code=0x80070020), []),
         (replace(running(), executable_sha256=None, executable_code=0x80070020), [("CSI-N09", "warning")]),
         (replace(running(), executable_sha256=None, executable_code=None), [("CSI-N09", "warning")]),
         (replace(running(), executable_sha256="c" * 64), [("CSI-N07", "blocker")]),
@@ -135,7 +137,7 @@ def running(**changes: Any) -> model.HostSnapshot:
 def test_a_fault_at_the_next_reboot_is_a_finding(snapshot: model.HostSnapshot, expected: list[tuple[str, str]]) -> None:
     found = [one for one in findings.list_findings(replace(WANTED, version=""), snapshot) if one.id != "CSI-N02"]
     assert [(one.id, one.severity) for one in found] == expected
-    assert all(one.remedy.endswith(".") or "sc.exe" in one.remedy for one in found)
+    assert all(one.remedy.endswith((".", "kubewin.csi.enable_csi")) or "sc.exe" in one.remedy for one in found)
 
 
 def test_every_finding_has_a_remedy() -> None:

@@ -229,7 +229,7 @@ def test_a_crash_loop_names_node_pipe_and_remedy() -> None:
     assert [lack.id for lack in found.lacks] == ["CSI-G42", "CSI-G11"]
     assert "container vsphere-csi-node waits (CrashLoopBackOff), ended with 1 (Error), 4 restarts" in text(found)
     assert "pipe csi-proxy-disk-v1, csi-proxy-volume-v1 is missing on win-2" in text(found)
-    assert "enable_csi.yml" in found.lacks[1].remedy
+    assert "kubewin.csi.enable_csi" in found.lacks[1].remedy
 
 
 def test_a_crash_loop_of_an_unseen_host_takes_the_pipe_from_the_log() -> None:
