@@ -73,8 +73,8 @@ class ActionModule(ClusterAction):
                 path = write_whole(options["output_dir"], f"{archive.name}.tar.gz", archive.pack())
             except OSError as error:
                 raise TaskError(
-                    f"the archive cannot be written to {options['output_dir']}: {error.strerror}; a directory that this account "
-                    "can write to is expected. Set kubewin_output_dir to one.",
+                    f"the archive cannot be written to {options['output_dir']}: {error.strerror}, expected a directory with room for it that this "
+                    "account can write to. Set kubewin_output_dir to one.",
                     "configuration",
                 ) from error
         self.result.update(

@@ -89,7 +89,9 @@ def explain(files: Sequence[Part], missing: Sequence[Missing], hosts: Sequence[s
     """The lines of the closing summary. path: the archive, None in check mode."""
     size = sum(part.size for part in files) / MEBIBYTE
     did = "Gathered" if path else "Would gather"
-    sources = f"{len(hosts)} Windows host{'' if len(hosts) == 1 else 's'} and the cluster" if hosts else "the cluster"
+    unread = sum(gap.what in {f"host {name}" for name in hosts} for gap in missing)
+    count = f"{len(hosts) - unread} of {len(hosts)}" if unread else str(len(hosts))
+    sources = f"{count} Windows host{'' if len(hosts) == 1 else 's'} and the cluster" if hosts else "the cluster"
     lines = [f"{did} {len(files)} files ({size:.1f} MiB) of {sources}."]
     if missing:
         lines += ["Missing:", *(f"  {gap.line()}" for gap in missing[:_NAMED])]

@@ -52,7 +52,7 @@ def test_the_summary_names_what_is_missing_and_the_archive() -> None:
     lacks = [Missing("host win-2", "it cannot be reached."), Missing("cluster/events.json", "forbidden.", "{rule}")]
     lines = explain([Part("a", "x")], lacks, ["win-1", "win-2"], "/srv/a.tar.gz")
     text = "\n".join(lines)
-    assert "2 Windows hosts and the cluster" in text
+    assert " of 1 of 2 Windows hosts and the cluster" in text
     assert "host win-2: it cannot be reached." in text
     assert "Add this rule to a role of the account: {rule}" in text
     assert "Archive: /srv/a.tar.gz" in text
