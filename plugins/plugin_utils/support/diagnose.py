@@ -195,6 +195,9 @@ def diagnose(controller: Controller, cluster: ClusterFacts, hosts: Sequence[Host
     diagnoses += _diagnose_conflicts(cluster)
     diagnoses += _diagnose_formats(cluster.events)
     if workload is not None and not cluster.problem and not cluster.unread:
+        if any(pod.event and not pod.runs for pod in workload.pods):
+            # These say that a pod waits, and its event says why.
+            diagnoses = [diagnosis for diagnosis in diagnoses if diagnosis.id not in ("CSI-W22", "CSI-W23")]
         diagnoses += _diagnose_workload(workload, any(diagnosis.severity == "blocker" for diagnosis in diagnoses))
     unique = dict.fromkeys(diagnoses)
     return tuple(

@@ -343,6 +343,19 @@ def test_of_two_findings_about_a_node_the_one_of_the_workload_is_its_cause() -> 
     assert [cause["message"] for cause in facts.causes] == ["volume a is not detached"]
 
 
+@pytest.mark.parametrize(("event", "expected"), [('secret "db-password" not found', "CSI-X21"), ("", "CSI-W22")])
+def test_the_event_of_a_pod_that_waits_says_why(event: str, expected: str) -> None:
+    waits = {
+        **BLOCKER,
+        "id": "CSI-W22",
+        "object": "StatefulSet shop/orders",
+        "message": "container db waits: ContainerCreating",
+    }
+    workload = replace(ORDERS, causes=[waits], pods=[replace(WAITS, event=event)])
+    (only,) = diagnose(CONTROLLER, replace(CLUSTER, workload=workload), [HOST])
+    assert (only.id, only.found) == (expected, event or waits["message"])
+
+
 def test_a_missing_executable_stands_for_the_stopped_service() -> None:
     finding = {**FOUND, "id": "CSI-N06", "severity": "blocker"}
     gone = state(serving=False, service={**SERVING["service"], "state": "stopped"}, findings=[finding])
