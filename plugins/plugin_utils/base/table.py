@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Sequence
 
 # "curl 7" is an exit code. A command goes as far as the sentence, the remark or the next command; a word that ends in a stop ends it.
-_PROGRAMS = r"kubectl|oc|ansible-playbook|ansible|sc\.exe|reg add|reg delete|icacls|curl(?! \d)|pip|make|python"
+_PROGRAMS = r"kubectl|oc|ansible-playbook|ansible|sc\.exe|reg add|reg delete|icacls|curl(?! \d)|pip|make|python|az aks|aws eks|gcloud container"
 _COMMAND = re.compile(rf"(?<![\w/-])(?:{_PROGRAMS}) (?:'[^']*'|\"[^\"]*\"|[^;'\"(\s,]|,(?! )|(?<=\S) (?=[^\s(]))+")
 # A remedy stands behind this in a cell.
 _REMEDY = " -> "
@@ -27,8 +27,9 @@ def wrap(text: str, width: int) -> list[str]:
         begin = 0
         mark = "-> " if lines else ""
         for command in _COMMAND.finditer(sentence):
-            lines += _wrap_prose(mark + _strip_separator(sentence[begin : command.start()], begin), width)
-            lines.append(command.group().rstrip())
+            prose = _strip_separator(sentence[begin : command.start()], begin).strip()
+            lines += _wrap_prose(mark + prose, width) if prose else []
+            lines.append(("" if prose else mark) + command.group().rstrip())
             begin, mark = command.end(), ""
         ending = _strip_separator(sentence[begin:], begin)
         if begin and not ending.strip(" ."):

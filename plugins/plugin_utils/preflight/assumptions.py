@@ -21,7 +21,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
 # In the order of a report: what is assumed, by what pods depend on.
 _GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "admission": (
-        "Admission accepts the next pods and claims: webhooks, policies, and on OpenShift the default node selector",
+        "Admission webhooks, policies and OpenShift's default node selector accept the next pods and claims",
         (),
     ),
     "room": (
@@ -29,8 +29,8 @@ _GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         ("device",),
     ),
     "nodes": (
-        "The upgrade keeps the nodes with their names, local disks and labels of builds",
-        ("node of its own",),
+        "The upgrade keeps the name, the local disks and the build label of each node",
+        ("node reference",),
     ),
     "disks": (
         "Restored and cloned disks come to no node that has the disk of their source, where csi-proxy leaves them offline "
@@ -38,7 +38,7 @@ _GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         ("restored disk",),
     ),
     "references": (
-        "What pods and drivers name exists and can be used",
+        "Everything that pods and node plugins refer to exists and can be used",
         (
             "image", "Secret", "ConfigMap", "SecretProviderClass", "host path", "path in a volume", "user account",
         ),
@@ -113,12 +113,12 @@ def _list_node_dependencies(subjects: Subjects, workload: Workload) -> Iterable[
         terms = template.placement.terms or ()
         keys = {key for key, _value in template.placement.selector} | {part.key for term in terms for part in term}
         keys |= {"nodeName"} if template.node or any(part.field for term in terms for part in term) else set()
-        yield from (Dependency("node of its own", f"{key} of {workload.key}") for key in sorted(keys & _OF_ONE_NODE))
+        yield from (Dependency("node reference", f"{key} of {workload.key}") for key in sorted(keys & _OF_ONE_NODE))
     for key in subjects.by_workload.get(workload.key, ()):
         subject = subjects.subjects[key]
         of_node = any(part.key in _OF_ONE_NODE or part.field for term in subject.terms or () for part in term)
         if of_node or subject.source.field in ("local", "hostPath"):
-            yield Dependency("node of its own", f"local disk of {subject.title}")
+            yield Dependency("node reference", f"local disk of {subject.title}")
 
 
 def _sentence(text: str, names: Mapping[str, Mapping[str, None]]) -> str:
@@ -126,4 +126,4 @@ def _sentence(text: str, names: Mapping[str, Mapping[str, None]]) -> str:
         f"{format_number(len(kind_names), kind, _MANY.get(kind, ''))} ({format_list([*kind_names], _NAMED)})"
         for kind, kind_names in names.items()
     ]
-    return text + (f"; {', '.join(parts)}" if parts else "")
+    return text + (f": {', '.join(parts)}" if parts else "")

@@ -53,7 +53,7 @@ _SUFFERED = frozenset({"CSI-N34", "CSI-N35"})
 CHECKS: Mapping[str, str] = {
     "admission": "kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations",
     "room": "kubectl describe nodes -l kubernetes.io/os=windows",
-    "references": "kubectl get secrets,configmaps,serviceaccounts -A",
+    "references": "kubectl get secrets,configmaps -A",
 }
 
 HEADLINES = {"ready": "Ready", "blocked": "Not ready", "unknown": "Unknown", "no_workloads": "No workloads"}
@@ -166,10 +166,11 @@ def create_view(report: Report, most: int = MOST) -> View:
         ("Node", "Its volumes", "Because", "Drivers"),
         [_create_node_line(node) for node in report.nodes],
     )
+    mountable = {_name_volume(volume) for volume in report.volumes if volume.ok == "yes"}
     volumes = _create_table(
         ("volumes", "Volumes"),
         ("Volume", "On its nodes", "Because", "Claim", "Driver", "Nodes"),
-        [_create_volume_line(volume) for volume in report.volumes],
+        [_create_volume_line(volume, _name_volume(volume) in mountable) for volume in report.volumes],
     )
     unread = [(entry.get("resource", ""), entry.get("why", ""), entry.get("rule", "")) for entry in report.unread]
     suppressed = [
@@ -179,8 +180,8 @@ def create_view(report: Report, most: int = MOST) -> View:
     parts = (
         _create_comparison(report.comparison),
         workloads,
-        _create_assumptions(report),
         _create_roll(report.roll),
+        _create_assumptions(report),
         nodes,
         volumes,
         _create_part("unread", "What could not be read", ("Resource", "Why", "Rule to add"), unread),
@@ -311,6 +312,8 @@ def _select_steps(groups: Iterable[FindingGroup], report: Report) -> Iterator[Fi
 
 _STARTS_AGAIN: Mapping[str, str] = {"yes": "will start again", "no": "will not start again", "unknown": "unknown"}
 _NODE: Mapping[str, str] = {"yes": "work", "no": "do not work", "unknown": "unknown"}
+# Of a volume that can be mounted on other nodes.
+_SOME = " on some"
 _VOLUME: Mapping[str, str] = {"yes": "can be mounted", "no": "cannot be mounted", "unknown": "unknown"}
 _RUNS_ON: Mapping[str, str] = {
     "windows": "Windows",
@@ -402,11 +405,16 @@ def _create_node_line(node: NodeVerdict) -> ReportRow:
     )
 
 
-def _create_volume_line(volume: VolumeVerdict) -> ReportRow:
+def _name_volume(volume: VolumeVerdict) -> str:
+    return volume.volume or f"claim {volume.claim}"
+
+
+def _create_volume_line(volume: VolumeVerdict, is_mountable: bool) -> ReportRow:
+    """is_mountable: it can be mounted on one of its nodes."""
     return ReportRow(
         cells=(
-            volume.volume or f"claim {volume.claim}",
-            _VOLUME[volume.ok],
+            _name_volume(volume),
+            _VOLUME[volume.ok] + (_SOME if is_mountable and volume.ok != "yes" else ""),
             volume.because,
             volume.claim or "no claim",
             volume.driver or volume.source,

@@ -15,6 +15,7 @@ COMMANDS = [
     "ansible-playbook kubewin.csi.handover -e kubewin_drivers=azure_disk -e kubewin_handover=to_platform",
     'kubectl -n shop patch statefulset data --type=merge -p \'{"spec": {"replicas": 0, "paused": true}}\'',
     "sc.exe config defragsvc start= demand",
+    "az aks update --resource-group GROUP --name CLUSTER --enable-file-driver",
 ]
 
 
@@ -50,6 +51,11 @@ def test_a_line_does_not_begin_with_what_divides_it_from_a_command() -> None:
     assert lines == ["the service is stopped:", *commands]
     lines = wrap("kubectl describe volumeattachment csi-a0e3f97202ebce13; check the log", 40)
     assert lines == ["kubectl describe volumeattachment csi-a0e3f97202ebce13", "check the log"]
+
+
+def test_the_mark_of_a_remedy_stands_before_its_command() -> None:
+    lines = wrap("it is cordoned, and nothing else keeps pods from it -> kubectl uncordon win-1", 40)
+    assert lines == ["it is cordoned, and nothing else keeps", "pods from it", "-> kubectl uncordon win-1"]
 
 
 def test_text_that_fits_stays_on_its_line() -> None:

@@ -170,7 +170,7 @@ def test_an_upgrade_that_may_replace_nodes_assumes_what_workloads_have_of_them(
     plant_disk(world, **spec)
     assert "nodes" not in assumed(evaluate(world.snapshot()))
     planned = evaluate(world.snapshot(), Options(target=Target(kubernetes="1.37")))
-    assert f"1 node of its own ({dependency})" in assumed(planned)["nodes"]
+    assert f"1 node reference ({dependency})" in assumed(planned)["nodes"]
 
 
 def test_an_upgrade_that_may_replace_nodes_assumes_local_disks() -> None:
@@ -179,7 +179,7 @@ def test_an_upgrade_that_may_replace_nodes_assumes_local_disks() -> None:
         {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["win-1"]}]}]}}}, "local")  # fmt: skip
     workload(world, "Deployment", "local", pod_spec("local"), replicas=1)
     planned = evaluate(world.snapshot(), Options(target=Target(kubernetes="1.37")))
-    assert "1 node of its own (local disk of PersistentVolume pv-local)" in assumed(planned)["nodes"]
+    assert "1 node reference (local disk of PersistentVolume pv-local)" in assumed(planned)["nodes"]
 
 
 @pytest.mark.parametrize("field", ["dataSource", "dataSourceRef"])

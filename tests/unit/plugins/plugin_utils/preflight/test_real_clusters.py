@@ -128,3 +128,19 @@ def test_a_driver_that_fails_on_several_nodes_says_so() -> None:
     text = " ".join(render_terminal(evaluate_imperfect_cluster("eks"), 500).split())
     first = "efs.csi.aws.com does not work on ip-10-0-34-21.eu-west-1.compute.internal and 1 more: CSI-N44"
     assert f"step stage on every Windows node: {first}" in text
+
+
+def test_a_volume_that_works_on_another_node_is_said_to_fail_on_some() -> None:
+    volumes = create_view(evaluate_imperfect_cluster("gke")).parts["volumes"]
+    assert volumes.text == "1 cannot be mounted, 6 cannot be mounted on some"
+
+
+def test_an_assumption_names_what_a_pod_has_of_a_node() -> None:
+    assumptions = {one.kind: one.message for one in evaluate_imperfect_cluster("vsphere").assumptions}
+    kept = "The upgrade keeps the name, the local disks and the build label of each node"
+    assert assumptions["nodes"] == f"{kept}: 1 node reference (kubernetes.io/hostname of Deployment erp/documents)"
+
+
+def test_where_the_upgrade_stops_is_read_before_the_assumptions() -> None:
+    parts = [*create_view(evaluate_imperfect_cluster("vsphere")).parts]
+    assert parts.index("roll") < parts.index("assumptions")

@@ -183,5 +183,5 @@ def test_a_volume_with_two_verdicts_counts_once_as_the_worse_one() -> None:
     volumes += [volume(f"pv-{at}", "no", nodes=("win-2",)) for at in range(2)]
     view = create_view(report(volumes=tuple(volumes)))
     assert dict(view.parts["volumes"].counts) == {"no": 2, "unknown": 0, "yes": 1}
-    assert view.parts["volumes"].text == "2 cannot be mounted, 1 can be mounted"
+    assert view.parts["volumes"].text == "2 cannot be mounted on some, 1 can be mounted"
     assert len(view.parts["volumes"].lines) == 5
