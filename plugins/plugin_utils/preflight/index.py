@@ -58,23 +58,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.worklo
 
 BY_NAME: Mapping[str, Driver] = {driver.name: driver for driver in DRIVERS.values()}
 
-# Taints by a node's state, which do not decide where a pod belongs; GKE taints its Windows nodes with node.kubernetes.io/os
-# (https://github.com/kubernetes/kubernetes, staging/src/k8s.io/api/core/v1/well_known_taints.go).
-_PASSING = frozenset(
-    f"node.kubernetes.io/{name}"
-    for name in (
-        "disk-pressure",
-        "memory-pressure",
-        "network-unavailable",
-        "not-ready",
-        "out-of-service",
-        "pid-pressure",
-        "unreachable",
-        "unschedulable",
-    )
-)
-
-
 # What pods have that name no class while none is the default.
 _NO_CLASS = PriorityClass("")
 
@@ -146,7 +129,7 @@ class Index:
             bit = self.bit[node.name]
             for key, value in node.labels.items():
                 self._labels[key][value] |= bit
-            self._taints[tuple(taint for taint in node.taints if taint.key not in _PASSING)] |= bit
+            self._taints[tuple(taint for taint in node.taints if not is_of_state(taint))] |= bit
 
     # Sets of nodes
 
@@ -386,6 +369,13 @@ def _select_serving(providers: list[ObservedTemplate]) -> list[ObservedTemplate]
     ready = ready or providers
     # One that registers a driver brings it; another that only mounts its folder does something else there.
     return [template for template in ready if template.plugin and template.plugin.observed.registers] or ready
+
+
+def is_of_state(taint: Taint) -> bool:
+    """Whether a taint shows the state of its node, which does not decide where a pod belongs; node.kubernetes.io/os is GKE's own
+    for Windows (https://github.com/kubernetes/kubernetes, staging/src/k8s.io/api/core/v1/well_known_taints.go)."""
+    prefixes = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+    return taint.key.startswith(prefixes) and taint.key != "node.kubernetes.io/os"
 
 
 def is_accepted(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:

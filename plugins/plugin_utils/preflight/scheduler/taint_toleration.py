@@ -13,7 +13,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placem
     Placement,
     Toleration,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, is_accepted, unite
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, is_accepted, is_of_state, unite
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import change_template
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import NAMED_NODES
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split
@@ -26,8 +26,6 @@ _OF_DAEMONS = _ADDED_BY_ADMISSION + tuple(
     Toleration(f"node.kubernetes.io/{key}", "Exists", "", "NoSchedule")
     for key in ("disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
 )
-# Set by the node controller and cloud providers; node.kubernetes.io/os is GKE's own for Windows.
-_STATES = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 _OPERATORS = ("Equal", "Exists")
 
 
@@ -85,6 +83,6 @@ def _find_remedy(pod: PodToStart, taint: Taint, nodes: str) -> str:
     """A taint that shows the state of a node is not to be tolerated. nodes: their names."""
     if taint.key == "node.kubernetes.io/out-of-service":
         return f"repair the nodes, then: kubectl taint nodes {nodes} {taint.key}-"
-    if taint.key.startswith(_STATES) and taint.key != "node.kubernetes.io/os":
+    if is_of_state(taint):
         return f"repair the nodes, and the taint goes: kubectl describe nodes {nodes}"
     return f"{change_template(pod.workload, 'a toleration')}, or remove the taint"
