@@ -65,7 +65,7 @@ class DriverState:
 
 @dataclass(slots=True)
 class NodesEvaluation:
-    """What came out: verdicts, findings (those of a whole driver once), and the drivers' states by CSI name.
+    """What came out: verdicts, findings (those of a whole driver for each node), and the drivers' states by CSI name.
 
     against: by node, what keeps pods from starting there, whatever driver their volumes have.
     """
@@ -118,10 +118,7 @@ def evaluate(
     # A node of Linux that claims to be one of Windows draws pods that cannot run there.
     for node in index.list_nodes(index.linux & index.find_labelled("kubernetes.io/os", "windows")):
         findings += _check_system(node)
-    once: dict[tuple[str, str, str], Finding] = {}
-    for finding in findings:
-        once.setdefault((finding.id, finding.object, finding.message), finding)
-    return NodesEvaluation(tuple(verdicts), tuple(once.values()), states, against)
+    return NodesEvaluation(tuple(verdicts), tuple(findings), states, against)
 
 
 def _decide_answer(findings: tuple[Finding, ...], index: Index) -> Answer:

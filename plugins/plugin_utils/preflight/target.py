@@ -114,19 +114,15 @@ def evaluate(index: Index, target: Target, demand: Mapping[str, int]) -> tuple[F
 
 
 def _check_known(target: Target, target_versions: Versions) -> Iterator[Finding]:
+    operator, first, last = target_versions.operator, wmco.LINES[0], wmco.LINES[-1]
+    remedy = "use a release of this collection that supports it"
     if target.openshift and target_versions.line is None:
-        evidence = (f"known lines: {wmco.LINES[0].openshift} to {wmco.LINES[-1].openshift}",)
         message = f"OpenShift {target.openshift} is unknown to this collection"
-        remedy = "use a release of this collection that supports it, or set kubernetes"
-        yield create_finding("CSI-T02", "Target", message, evidence, remedy)
-    if target_versions.operator is not None and wmco.find_line_of_operator(target_versions.operator) is None:
-        evidence = (f"known: {wmco.LINES[0].wmco} to {wmco.LINES[-1].wmco}",)
-        message = (
-            f"release {target_versions.operator} of the Windows Machine Config Operator is unknown to this collection"
-        )
-        yield create_finding(
-            "CSI-T02", "Target", message, evidence, "use a release of this collection that supports it"
-        )
+        evidence = (f"known lines: {first.openshift} to {last.openshift}",)
+        yield create_finding("CSI-T02", "Target", message, evidence, f"{remedy}, or set kubernetes")
+    if operator is not None and wmco.find_line_of_operator(operator) is None:
+        message = f"release {operator} of the Windows Machine Config Operator is unknown to this collection"
+        yield create_finding("CSI-T02", "Target", message, (f"known: {first.wmco} to {last.wmco}",), remedy)
 
 
 def _check_possible(index: Index, target: Target, target_versions: Versions) -> Iterator[Finding]:
