@@ -45,9 +45,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.worklo
     pod_is_evaluated,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.revisions import (
-    ObservedRevision,
     find_doubted_templates,
-    set_revisions,
+    set_revision,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import list_config_maps
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart
@@ -128,11 +127,11 @@ class World:
         windows = {one["metadata"]["name"] for one in self.of("Node") if ObservedNode.from_object(one).windows}
         deployments = [ObservedController.from_object(one) for one in self.of("Deployment")]
         templates = [ObservedTemplate.from_object(kind, one) for kind in TEMPLATES for one in self.of(kind)]
-        revisions = map(ObservedRevision.from_object, self.of("ControllerRevision"))
+        revisions = [*self.of("ControllerRevision")]
         table = PodTable()
         numbered = [(one, table.add(one)) for one in self.of("Pod")]
         pods = [ObservedPod.from_object(one, number) for one, number in numbered if pod_is_evaluated(one, windows)]
-        doubts = {(one.namespace, one.name) for one in find_doubted_templates(templates, pods)}
+        doubts = {one.key for one in find_doubted_templates(templates, pods)}
         return Snapshot(
             taken_at=self.now,
             hosts_at=self.now,
@@ -148,9 +147,7 @@ class World:
             shapes=table.close(windows, [one.shape for one in templates]),
             budgets=tuple(ObservedBudget.from_object(one) for one in self.of("PodDisruptionBudget")),
             pods_on={node: tuple(numbers) for node, numbers in table.by_node.items()},
-            templates=set_revisions(
-                templates, [one for one in revisions if (one.namespace, one.owner.partition("/")[2]) in doubts]
-            ),
+            templates=tuple(set_revision(one, revisions) if one.key in doubts else one for one in templates),
             drivers=tuple(ObservedDriver.from_object(one) for one in self.of("CSIDriver")),
             controllers=tuple(one for one in deployments if one is not None),
             namespaces=tuple(ObservedNamespace.from_object(one) for one in self.of("Namespace")),

@@ -53,9 +53,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.worklo
     reads_details,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.revisions import (
-    ObservedRevision,
     find_doubted_templates,
-    set_revisions,
+    set_revision,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import Scope, list_config_maps
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import scope as scope_of
@@ -141,13 +140,13 @@ class _Pass:
         # What was not read may be of interest to Windows, so then nothing is left out.
         scope = Scope(tuple(templates), pods) if self._unread else scope_of(nodes, templates, pods)
         del pods, templates
-        revisions = [
-            revision
-            for template in find_doubted_templates(scope.templates, scope.pods)
-            for revision in self._read_revisions(template)
-        ]
+        doubted = {template.key for template in find_doubted_templates(scope.templates, scope.pods)}
         claims, attachments = self._read_claims(scope, windows)
-        kept_templates, kept_pods = scope.templates, scope.pods
+        kept_pods = scope.pods
+        kept_templates = tuple(
+            set_revision(template, self._read_revisions(template)) if template.key in doubted else template
+            for template in scope.templates
+        )
         # Its sets of names are large.
         del scope
         namespaces = self._list(kinds.NAMESPACE, wire.NamespaceList, _each(ObservedNamespace.from_object))
@@ -160,7 +159,7 @@ class _Pass:
             hosts=hosts,
             hosts_at=hosts_at,
             nodes=nodes,
-            templates=set_revisions(kept_templates, revisions),
+            templates=kept_templates,
             controllers=tuple(controllers),
             pods=kept_pods,
             shapes=shapes,
@@ -212,12 +211,11 @@ class _Pass:
                 raise
         return tuple(found)
 
-    def _read_revisions(self, plugin: ObservedTemplate) -> tuple[ObservedRevision, ...]:
+    def _read_revisions(self, plugin: ObservedTemplate) -> Items:
         """The templates that a node plugin has and had."""
         selector = plugin.plugin.selector if plugin.plugin is not None else ()
         labels = ",".join(f"{key}={value}" for key, value in selector)
-        facts = _each(ObservedRevision.from_object)
-        return self._list(kinds.CONTROLLER_REVISION, wire.RevisionList, facts, plugin.namespace, labels)
+        return self._list(kinds.CONTROLLER_REVISION, wire.RevisionList, tuple, plugin.namespace, labels)
 
     def _read_claims(
         self, scope: Scope, windows: frozenset[str]

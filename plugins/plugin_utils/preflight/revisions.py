@@ -11,7 +11,7 @@ so when it says that it has observed the DaemonSet (pkg/controller/daemon/update
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import read_revision_hash
@@ -20,24 +20,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.worklo
     ObservedTemplate,
     read_owner,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ObservedRevision:
-    """A template that something has or had. owner: "Kind/name". number: the newest has the highest. hash: of its pods."""
-
-    namespace: str
-    owner: str
-    number: int
-    hash: str
-
-    @classmethod
-    def from_object(cls, item: Mapping[str, Any]) -> ObservedRevision:
-        """Read an apps/v1 ControllerRevision: metadata (namespace, labels, ownerReferences (kind, name, controller)), revision."""
-        metadata = item["metadata"]
-        return cls(
-            str(metadata["namespace"]), read_owner(metadata), int(item.get("revision") or 0), read_revision_hash(item)
-        )
 
 
 def find_doubted_templates(
@@ -59,20 +41,12 @@ def find_doubted_templates(
     return tuple(doubted.values())
 
 
-def set_revisions(
-    templates: Iterable[ObservedTemplate], revisions: Iterable[ObservedRevision]
-) -> tuple[ObservedTemplate, ...]:
-    """The templates, those that have revisions with the hash of the newest."""
-    newest: dict[tuple[str, str], ObservedRevision] = {}
-    for one in revisions:
-        known = newest.get((one.namespace, one.owner))
-        if known is None or known.number < one.number:
-            newest[one.namespace, one.owner] = one
-    return tuple(_with(one, newest.get((one.namespace, f"{one.kind}/{one.name}"))) for one in templates)
-
-
-def _with(template: ObservedTemplate, newest: ObservedRevision | None) -> ObservedTemplate:
-    plugin = template.plugin
-    if newest is None or plugin is None or not plugin.gate.observed:
+def set_revision(template: ObservedTemplate, revisions: Iterable[Mapping[str, Any]]) -> ObservedTemplate:
+    """A node plugin with the hash of the newest of its own ControllerRevisions (apps/v1: metadata (namespace, labels,
+    ownerReferences (kind, name, controller)), revision), of which others may be in the list."""
+    plugin, owner = template.plugin, (template.namespace, f"{template.kind}/{template.name}")
+    own = [item for item in revisions if (item["metadata"]["namespace"], read_owner(item["metadata"])) == owner]
+    if not own or plugin is None or not plugin.gate.observed:
         return template
-    return replace(template, plugin=replace(plugin, gate=replace(plugin.gate, revision=newest.hash)))
+    revision = read_revision_hash(max(own, key=lambda item: int(item.get("revision") or 0)))
+    return replace(template, plugin=replace(plugin, gate=replace(plugin.gate, revision=revision)))
