@@ -174,14 +174,16 @@ class Index:
         if known is not None:
             return known
         added = self.runtime_classes.get(placement.runtime_class, ANYWHERE)
-        nodes = self.all
+        accepting = self._find_accepting(placement.tolerations + added.tolerations)
+        nodes = self._placed[placement] = self.find_selected(placement) & accepting
+        return nodes
+
+    def find_selected(self, placement: Placement) -> int:
+        """The nodes that selector and required affinity of a pod let pass, with the selector of its RuntimeClass."""
+        nodes, added = self.all, self.runtime_classes.get(placement.runtime_class, ANYWHERE)
         for key, value in chain(placement.selector, added.selector):
             nodes &= self.find_labelled(key, value)
-        if placement.terms is not None:
-            nodes &= self.find_matching(placement.terms)
-        nodes &= self._find_accepting(placement.tolerations + added.tolerations)
-        self._placed[placement] = nodes
-        return nodes
+        return nodes if placement.terms is None else nodes & self.find_matching(placement.terms, exact=True)
 
     def _find_accepting(self, tolerations: tuple[Toleration, ...]) -> int:
         known = self._tolerated.get(tolerations)

@@ -55,7 +55,7 @@ class Scheduler:
         self._binding, self._zone = VolumeBinding(index, claims), VolumeZone(index, claims)
         node_name, affinity, taints = NodeName(index), NodeAffinity(index), TaintToleration(index)
         self.infos = infos = NodeInfos(index)
-        self._spread = PodTopologySpread(index, infos, affinity, taints)
+        self._spread = PodTopologySpread(index, infos, taints)
         self._between_pods = InterPodAffinity(index, infos)
         room = (NodeResourcesFit(index, infos), NodePorts(infos))
         self._by_pods = (*room, self._spread, self._between_pods)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import ANYWHERE, Placement
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import ANYWHERE
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split
 
@@ -15,14 +15,6 @@ class NodeAffinity:
 
     def __init__(self, index: Index) -> None:
         self._index = index
-
-    def find_matching_nodes(self, placement: Placement) -> int:
-        """The nodes that selector and affinity of a pod let pass."""
-        nodes = self._index.all
-        added = self._index.runtime_classes.get(placement.runtime_class, ANYWHERE)
-        for key, value in (*placement.selector, *added.selector):
-            nodes &= self._index.find_labelled(key, value)
-        return nodes if placement.terms is None else nodes & self._index.find_matching(placement.terms, exact=True)
 
     def filter_pod(self, pod: PodToStart, split: Split) -> None:
         """Block nodes that do not match."""

@@ -14,7 +14,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.schedu
     matches_labels,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_affinity import NodeAffinity
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_info import NodeInfos
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.taint_toleration import TaintToleration
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split
@@ -23,8 +22,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps i
 class PodTopologySpread:
     """The filter for the nodes as they are now."""
 
-    def __init__(self, index: Index, infos: NodeInfos, affinity: NodeAffinity, taints: TaintToleration) -> None:
-        self._index, self._infos, self._affinity, self._taints = index, infos, affinity, taints
+    def __init__(self, index: Index, infos: NodeInfos, taints: TaintToleration) -> None:
+        self._index, self._infos, self._taints = index, infos, taints
 
     def find_rejecting_nodes(self, shape: PodShape) -> int:
         """The nodes where a pod would break one of its constraints."""
@@ -66,7 +65,7 @@ class PodTopologySpread:
     def _find_full_domains(self, shape: PodShape, constraint: SpreadConstraint, counted: int) -> int:
         index, labels = self._index, dict(shape.labels)
         if constraint.honors_affinity:
-            counted &= self._affinity.find_matching_nodes(shape.placement)
+            counted &= index.find_selected(shape.placement)
         if constraint.honors_taints:
             counted &= self._taints.find_tolerated_nodes(shape.placement) & ~self._infos.drained
         selector = constraint.pods.select(labels)

@@ -16,7 +16,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import verdi
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, unite
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import create_finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import format_list
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_affinity import NodeAffinity
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Workload
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import (
@@ -159,10 +158,8 @@ class Walks:
             nodes = nodes & unite(find_daemon_nodes(pod) for pod in pods) or nodes
         self._all = tuple(walk(index, pod, nodes, rules) for pod in pods)
         seen: Rules = {step: step_rules for step, step_rules in rules.items() if step in _SEEN_BY_SCHEDULER}
-        affinity = NodeAffinity(index)
         self.linux = unite(
-            _find_places(walk(index, pod, index.linux & affinity.find_matching_nodes(pod.placement), seen))
-            for pod in pods
+            _find_places(walk(index, pod, index.linux & index.find_selected(pod.placement), seen)) for pod in pods
         )
         evaluated = [(starts(walked, everywhere), walked) for walked in self._all]
         self._stopped = sorted((pair for pair in evaluated if pair[0] != "yes"), key=lambda pair: pair[0] != "no")
