@@ -35,8 +35,6 @@ class Admission:
 
     def __init__(self, index: Index) -> None:
         self._index = index
-        namespaces = index.snapshot.namespaces
-        self._namespaces = {namespace.name: namespace for namespace in namespaces}
 
     def __call__(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Whether the pod is created, wherever it goes."""
@@ -66,7 +64,7 @@ class Admission:
                 yield from answer.findings
 
     def _check_namespace_lifecycle(self, pod: PodToStart, split: Split) -> None:
-        namespace = self._namespaces.get(pod.namespace)
+        namespace = self._index.namespaces.get(pod.namespace)
         if namespace is not None and namespace.phase == "Terminating":
             message = f"namespace {pod.namespace} is being deleted and accepts no new pod"
             remedy = "wait for the deletion, then recreate the namespace and its workloads"
@@ -113,7 +111,7 @@ class Admission:
             split.block(split.nodes, "CSI-W20", message, "remove spec.overhead from the pod template")
 
     def _check_pod_security(self, pod: PodToStart, split: Split) -> None:
-        namespace = self._namespaces.get(pod.namespace)
+        namespace = self._index.namespaces.get(pod.namespace)
         level = namespace.labels.get(_ENFORCE, "") if namespace is not None else ""
         if namespace is None or level not in ("baseline", "restricted"):
             return
@@ -173,7 +171,7 @@ class Admission:
 
     def _check_node_selector(self, pod: PodToStart, split: Split) -> None:
         """OpenShift adds the namespace's selector to each pod (scheduling.openshift.io/OriginPodNodeEnvironment)."""
-        namespace = self._namespaces.get(pod.namespace)
+        namespace = self._index.namespaces.get(pod.namespace)
         if namespace is None or not namespace.selector or not self._index.snapshot.cluster.openshift:
             return
         nodes = split.nodes

@@ -99,10 +99,9 @@ def _list_dependencies(index: Index, subjects: Subjects, workload: Workload) -> 
             yield Dependency(kind, f"{field} of {subject.title}")
         if subject.restored and any(provider.plugin and not provider.plugin.host_process for provider in providers):
             yield Dependency("restored disk", subject.title)
-        for driver in index.snapshot.drivers:
-            if driver.name == subject.driver:
-                fields = (field for field in ASSUMED_OF_DRIVERS if driver.spec.get(field))
-                yield from (Dependency("field", f"{field} of CSIDriver {driver.name}") for field in fields)
+        driver = index.csi_drivers.get(subject.driver)
+        fields = (field for field in ASSUMED_OF_DRIVERS if driver is not None and driver.spec.get(field))
+        yield from (Dependency("field", f"{field} of CSIDriver {subject.driver}") for field in fields)
         yield from (dependency for plugin in providers for dependency in plugin.dependencies)
 
 

@@ -113,6 +113,8 @@ class Index:
         self.service_accounts = frozenset(snapshot.service_accounts)
         self.quotas = group_values((quota.namespace, quota) for quota in snapshot.quotas)
         self.limit_ranges = group_values((limit_range.namespace, limit_range) for limit_range in snapshot.limit_ranges)
+        self.csi_drivers = {driver.name: driver for driver in snapshot.drivers}
+        self.namespaces = {namespace.name: namespace for namespace in snapshot.namespaces}
         self.hosts: dict[str, ObservedHost] = {host.node: host for host in snapshot.hosts}
         self.unread = frozenset(unread_list.resource for unread_list in snapshot.unread)
         self.migrated_to = frozenset(volume.migrated_to for volume in snapshot.volumes)
@@ -307,7 +309,7 @@ class Index:
     @cached_property
     def providers(self) -> Mapping[str, tuple[ObservedTemplate, ...]]:
         """By CSI name, the DaemonSets that bring a driver to Windows nodes."""
-        names = set(BY_NAME) | self.registered | {driver.name for driver in self.snapshot.drivers}
+        names = set(BY_NAME) | self.registered | self.csi_drivers.keys()
         candidates = group_values(
             (name, template)
             for template in self.snapshot.templates

@@ -27,7 +27,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storag
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.migration import Paths, find_paths
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Usage, Workload
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import NO_PROVISIONER, Claims, Request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims, Request
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.pods import list_pods_to_start
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart
 
@@ -279,7 +279,7 @@ class _Collector:
     def _read_class(self, request: Request, workload: Workload) -> Source | None:
         """What a claim without a volume will get, by its class; None if nothing is provisioned for it."""
         storage_class = self._claims.find_class(request)
-        if storage_class is None or storage_class.provisioner in NO_PROVISIONER:
+        if storage_class is None or not storage_class.driver:
             return None
         parameters = {key.lower(): value for key, value in storage_class.parameters.items()}
         plugin = in_tree.find_by_name(storage_class.provisioner)

@@ -252,14 +252,14 @@ class _Volume:
         (https://docs.redhat.com/en/documentation/openshift_container_platform/4.21/html/storage, CSI Volume Admission plugin).
         """
         name, snapshot = self._subject.driver, self._index.snapshot
-        driver = next((one for one in snapshot.drivers if one.name == name), None)
+        driver = self._index.csi_drivers.get(name)
         modes = driver.spec.get("volumeLifecycleModes") or ["Persistent"] if driver is not None else None
         if modes is not None and "Ephemeral" not in modes:
             message = f"CSIDriver {name} has volumeLifecycleModes {', '.join(modes)}, expected Ephemeral too"
             return message, "use a claim for this volume"
         version = version_of(snapshot.cluster.openshift)
         namespace = self._subject.users[0].namespace if self._subject.users else ""
-        observed = next((one for one in snapshot.namespaces if one.name == namespace), None)
+        observed = self._index.namespaces.get(namespace)
         if "csidrivers" in self._index.unread or version is None or version.minor < (4, 13) or observed is None:
             return None
         profile = (driver.profile if driver is not None else "") or _PROFILES[-1]

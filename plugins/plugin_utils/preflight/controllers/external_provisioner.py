@@ -19,10 +19,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import create_finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import (
-    NO_PROVISIONER,
     Claims,
     Request,
-    name_provisioner,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import (
     PodToStart,
@@ -37,9 +35,6 @@ class ExternalProvisioner:
 
     def __init__(self, index: Index, claims: Claims) -> None:
         self._index, self._claims = index, claims
-        self._reporting = frozenset(
-            driver.name for driver in index.snapshot.drivers if driver.spec.get("storageCapacity")
-        )
         self._controllers: dict[tuple[str, str], tuple[Finding, ...]] = {}
 
     def __call__(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
@@ -53,7 +48,7 @@ class ExternalProvisioner:
             if not request.open or (not waits and self._claims.find_candidates(request)):
                 answers += split.list_answers("no volume has to be provisioned for it")
                 continue
-            if storage_class is None or name_provisioner(storage_class) in NO_PROVISIONER:
+            if storage_class is None or not storage_class.driver:
                 answers += split.list_answers("nothing provisions volumes of its class")
                 continue
             static = static or self._claims.share_static_volumes(pod)
@@ -62,7 +57,7 @@ class ExternalProvisioner:
             self._check_room(request, storage_class, split, nodes_left)
             for finding in self._find_controller_faults(storage_class):
                 split.note("unknown" if finding.doubt else "no", nodes_left, (finding,))
-            answers += split.list_answers(f"{name_provisioner(storage_class)} provisions it")
+            answers += split.list_answers(f"{storage_class.driver} provisions it")
         return answers + answer_without_claims("provision", pod, nodes)
 
     def _check_topologies(self, request: Request, storage_class: ObservedClass, split: Split, nodes: int) -> None:
@@ -83,7 +78,8 @@ class ExternalProvisioner:
         name = storage_class.provisioner
         if not request.claim.size or not self._claims.is_bound_late(request):
             return
-        if name in self._reporting:
+        driver = self._index.csi_drivers.get(name)
+        if driver is not None and driver.spec.get("storageCapacity"):
             message = (
                 f"{name} reports its free capacity (CSIDriver spec.storageCapacity), which this report does not read"
             )
@@ -92,7 +88,7 @@ class ExternalProvisioner:
 
     def _find_controller_faults(self, storage_class: ObservedClass) -> tuple[Finding, ...]:
         """Findings that keep a driver from provisioning volumes, and those that leave it unknown."""
-        name, plugin = name_provisioner(storage_class), storage_class.provisioner
+        name, plugin = storage_class.driver, storage_class.provisioner
         known_controllers = self._controllers.get((name, plugin))
         if known_controllers is None:
             known_controllers = self._controllers[name, plugin] = self._observe(name, plugin, storage_class)

@@ -15,7 +15,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import pars
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedClaim, ObservedVolume
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import (
-    NO_PROVISIONER,
     WAITS,
     Claims,
     Request,
@@ -23,7 +22,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims 
     can_serve,
     find_reaching_nodes,
     is_reserved_for,
-    name_provisioner,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import (
     PodToStart,
@@ -75,11 +73,11 @@ class PersistentVolumeController:
             else:
                 static = static or self._claims.share_static_volumes(pod)
                 because = self._check_unbound_claim(request, pod, split, static.sure[request.volume_key])
-                if not self._is_provisioned(request) and self._claims.is_contended(request):
+                if not self._claims.is_provisioned(request) and self._claims.is_contended(request):
                     message = "more claims than free volumes of its class fit, and another claim may take the last one"
                     split.doubt(nodes, "CSI-V41", message, "create a volume for each claim, or set spec.volumeName")
                 unsure = static.maybe[request.volume_key] & nodes
-                if unsure and not self._is_provisioned(request):
+                if unsure and not self._claims.is_provisioned(request):
                     message = "several volumes fit, and another claim of the pod may take the last one"
                     split.doubt(unsure, "CSI-V41", message, "set spec.volumeName in each claim")
             answers += split.list_answers(because)
@@ -141,7 +139,7 @@ class PersistentVolumeController:
         if not self._claims.is_bound_late(request):
             if candidates:
                 return f"volume {candidates[0].name} fits"
-            if not self._is_provisioned(request):
+            if not self._claims.is_provisioned(request):
                 split.block(split.nodes, *self._explain_unprovisioned_claim(request))
             else:
                 self._report_waiting_claim(request, split)
@@ -155,7 +153,7 @@ class PersistentVolumeController:
             message = f"StorageClass {request.storage_class} waits for the scheduler, which spec.nodeName bypasses"
             remedy = "replace spec.nodeName by nodeSelector kubernetes.io/hostname"
             split.block(split.nodes, "CSI-V40", message, remedy)
-        if not self._is_provisioned(request):
+        if not self._claims.is_provisioned(request):
             static = self._claims.share_static_volumes(pod)
             undecided = split.nodes & ~taken & ~static.maybe[request.volume_key]
             split.block(undecided, *self._explain_unprovisioned_claim(request))
@@ -188,10 +186,6 @@ class PersistentVolumeController:
         message = f"it has waited {minutes} minutes for StorageClass {request.storage_class} to provision its volume"
         remedy = f"kubectl -n {claim.namespace} describe pvc {claim.name}; check the log of its provisioner"
         split.doubt(split.nodes, "CSI-V41", message, remedy)
-
-    def _is_provisioned(self, request: Request) -> bool:
-        storage_class = self._claims.find_class(request)
-        return storage_class is not None and name_provisioner(storage_class) not in NO_PROVISIONER
 
     def _explain_unprovisioned_claim(self, request: Request) -> tuple[str, str, str]:
         if self._claims.find_class(request) is None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines, share_text
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import REGIONS, ZONES
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Requirement, Term, read_terms
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import (
@@ -196,6 +197,14 @@ class ObservedClass:
     allowed: tuple[Term, ...] | None = None
     created: str = ""
     mount_options: bool = False
+
+    @property
+    def driver(self) -> str:
+        """What makes its volumes: the CSI name of the driver where one took over; empty for nothing."""
+        plugin = in_tree.find_by_name(self.provisioner)
+        if plugin is not None:
+            return plugin.driver
+        return "" if self.provisioner == "kubernetes.io/no-provisioner" else self.provisioner
 
     @classmethod
     def from_object(cls, storage_class: Mapping[str, Any]) -> ObservedClass:

@@ -25,7 +25,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import (
     Claims,
     Request,
-    name_provisioner,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split
 
@@ -182,7 +181,7 @@ class NodeVolumeLimits:
         plugin = in_tree.find_by_name(storage_class.provisioner)
         if plugin is None or plugin.field in COUNTED:
             # A name that no driver gives: two claims are two volumes.
-            yield name_provisioner(storage_class), f"claim {claim.key}"
+            yield storage_class.driver, f"claim {claim.key}"
 
 
 def _identify_source(source: Source, inline: bool = False) -> Iterator[Unique]:

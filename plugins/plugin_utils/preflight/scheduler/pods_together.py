@@ -13,11 +13,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storag
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, find_position, unite
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_info import NodeInfos, ResidentPod
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import (
-    NO_PROVISIONER,
     Claims,
     Request,
     find_reaching_nodes,
-    name_provisioner,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import Places, PodToStart
 
@@ -60,16 +58,11 @@ class PodsTogether:
 
     def _list_static_requests(self, pod: PodToStart) -> list[Request]:
         """The claims that take a volume which exists once their pod is placed, the smallest first as the scheduler does."""
-        requests = (
-            request
-            for request in self._claims.list_requests(pod)
-            if request.open and self._claims.is_bound_late(request)
-        )
-        classes = ((request, self._claims.find_class(request)) for request in requests)
+        claims = self._claims
         static = (
             request
-            for request, storage_class in classes
-            if storage_class is not None and name_provisioner(storage_class) in NO_PROVISIONER
+            for request in claims.list_requests(pod)
+            if request.open and claims.is_bound_late(request) and not claims.is_provisioned(request)
         )
         return sorted(static, key=lambda request: request.claim.size)
 

@@ -23,7 +23,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims 
     Claims,
     Request,
     find_reaching_nodes,
-    name_provisioner,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split
 
@@ -132,7 +131,7 @@ class VolumeBinding:
 
     def _find_topology_keys(self, storage_class: ObservedClass) -> tuple[str, ...]:
         """The labels by which nodes differ in whether they reach volumes of a class."""
-        index, name = self._index, name_provisioner(storage_class)
+        index, name = self._index, storage_class.driver
         keys = {
             key for node in index.csi_nodes.values() if (entry := node.find_entry(name)) for key in entry.topology_keys
         }

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ClaimTemplate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import (
     ObservedClaim,
@@ -26,7 +25,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storag
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart
 
-NO_PROVISIONER = ("", "kubernetes.io/no-provisioner")
 WAITS = "WaitForFirstConsumer"
 # Feature gate RetroactiveDefaultStorageClass, on by default (https://github.com/kubernetes/kubernetes, pkg/features/kube_features.go).
 _RETROACTIVE_DEFAULT = (1, 26)
@@ -152,6 +150,11 @@ class Claims:
     def find_class(self, request: Request) -> ObservedClass | None:
         """The class that makes its volume."""
         return self._index.classes.get(request.storage_class)
+
+    def is_provisioned(self, request: Request) -> bool:
+        """Whether something makes volumes of its class."""
+        storage_class = self.find_class(request)
+        return storage_class is not None and bool(storage_class.driver)
 
     def is_bound_late(self, request: Request) -> bool:
         """Whether its volume is chosen or made only once a pod is scheduled."""
@@ -303,9 +306,3 @@ def find_reaching_nodes(index: Index, volume: ObservedVolume) -> int:
     # Of a volume only labels are compared; an expression about a node's name is passed over.
     terms = tuple(tuple(requirement for requirement in term if not requirement.field) for term in volume.terms if term)
     return index.all if () in terms else index.find_matching(terms, exact=True)
-
-
-def name_provisioner(storage_class: ObservedClass) -> str:
-    """The name of the driver that makes volumes of a class: that of CSI where it took over."""
-    plugin = in_tree.find_by_name(storage_class.provisioner)
-    return plugin.driver if plugin is not None else storage_class.provisioner

@@ -84,7 +84,7 @@ class Mounts:
         }
         self._control = {plugin.field: decide_control_plane(index, plugin) for plugin in in_tree.PLUGINS}
         required = {name: driver.csi_driver.get("attachRequired", True) for name, driver in BY_NAME.items()}
-        live = {driver.name: driver.spec.get("attachRequired", True) for driver in index.snapshot.drivers}
+        live = {driver.name: driver.spec.get("attachRequired", True) for driver in index.csi_drivers.values()}
         attachable = {**required, **live} if "csidrivers" in index.unread else live
         self._unattached = frozenset(name for name, needed in attachable.items() if not needed)
         attaching = {attachment.attacher for attachment in index.snapshot.attachments if attachment.attached}
