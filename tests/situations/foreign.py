@@ -190,7 +190,7 @@ def case(starts_again: str, *expected: str) -> Callable[[Callable[[World], None]
     return note
 
 
-@case("yes", "CSI-N46")
+@case("yes")
 def a_folder_with_another_name(world: World) -> None:
     deploy(world, SECRETS)
     used(world, SECRETS.driver, ephemeral=True)
@@ -215,7 +215,7 @@ def a_registration_that_nothing_brings(world: World) -> None:
     used(world, SECRETS.driver, ephemeral=True)
 
 
-@case("yes", "CSI-N46")
+@case("yes")
 def a_driver_named_by_an_argument(world: World) -> None:
     deploy(world, SEAWEED)
     used(world, SEAWEED.driver)

@@ -181,12 +181,12 @@ def use_unknown_driver(world: World, fs_type: str, *, attaches: bool) -> None:
     workload(world, "Deployment", "foreign", pod_spec("foreign"), replicas=1)
 
 
-@situation("CSI-N46", "CSI-V18", starts_again={"Deployment shop/foreign": "unknown"})
+@situation("CSI-V18", starts_again={"Deployment shop/foreign": "unknown"})
 def a_disk_of_an_unknown_driver_that_linux_may_have_formatted(world: World) -> None:
     use_unknown_driver(world, "ext4", attaches=False)
 
 
-@situation("CSI-N46", "CSI-V32", starts_again={"Deployment shop/foreign": "unknown"})
+@situation("CSI-V32", starts_again={"Deployment shop/foreign": "unknown"})
 def a_disk_of_an_unknown_driver_that_never_attached_one(world: World) -> None:
     use_unknown_driver(world, "", attaches=True)
 

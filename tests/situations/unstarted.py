@@ -418,12 +418,12 @@ def _foreign(world: World) -> None:
     workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
 
 
-@situation("CSI-N46", "CSI-V32", starts_again={"Deployment shop/x": "unknown"})
+@situation("CSI-V32", starts_again={"Deployment shop/x": "unknown"})
 def a_driver_of_others_without_its_csidriver(world: World) -> None:
     _foreign(world)
 
 
-@situation("CSI-N46", starts_again={"Deployment shop/x": "yes"})
+@situation(starts_again={"Deployment shop/x": "yes"})
 def a_driver_of_others_with_its_csidriver(world: World) -> None:
     _foreign(world)
     world.add("CSIDriver", "disk.example.com", spec={"attachRequired": False})

@@ -12,7 +12,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import BUILD_LABEL
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.fields import ASSUMED_OF_DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.pod_spec import Dependency
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import format_list, format_number
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.subjects import Subjects
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Workload
@@ -36,6 +36,10 @@ _GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         "Restored and cloned disks come to no node that has the disk of their source, where csi-proxy leaves them offline "
         "(csi-proxy issue 287)",
         ("restored disk",),
+    ),
+    "drivers": (
+        "Drivers that this collection does not know support their volumes on Windows, with their file systems and access modes",
+        ("unknown driver",),
     ),
     "references": (
         "Everything that pods and node plugins refer to exists and can be used",
@@ -99,6 +103,8 @@ def _list_dependencies(index: Index, subjects: Subjects, workload: Workload) -> 
             yield Dependency(kind, f"{field} of {subject.title}")
         if subject.restored and any(provider.plugin and not provider.plugin.host_process for provider in providers):
             yield Dependency("restored disk", subject.title)
+        if subject.driver and subject.driver not in BY_NAME:
+            yield Dependency("unknown driver", subject.driver)
         driver = index.csi_drivers.get(subject.driver)
         fields = (field for field in ASSUMED_OF_DRIVERS if driver is not None and driver.spec.get(field))
         yield from (Dependency("field", f"{field} of CSIDriver {subject.driver}") for field in fields)

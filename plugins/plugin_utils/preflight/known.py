@@ -43,7 +43,7 @@ KNOWN: dict[str, Known] = {
     "CSI-N36": Known("blocker", "a volume that is attached in-tree is never detached once the kubelet uses CSI"),
     "CSI-N44": Known("blocker", "volumes of this driver cannot be mounted on the node"),
     "CSI-N45": Known("blocker", "a plugin that neither uses csi-proxy nor is a HostProcess container cannot reach the disks of the host"),
-    "CSI-N46": Known("note", "Kubernetes reports the driver as working; requirements that only its documentation states are not checked"),
+    "CSI-N46": Known("warning", "whether anything runs the driver there is unknown, and unknown is never ready", doubt=True),
     # Volumes.
     "CSI-V10": Known("warning", "deleting and resizing use CSI already, mounting on Windows does not yet"),
     "CSI-V11": Known("warning", "it works until an upgrade removes the in-tree code"),

@@ -42,9 +42,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
 # A node that reboots restarts its plugin too, so only many restarts until lately are a sign.
 _RESTARTS, _LATELY = 10, timedelta(days=1)
 
-# Findings that can be repaired while the driver works.
-_WORKS = frozenset({"CSI-N46"})
-
 # The lists that show whether a driver works on a node.
 _NEEDED = ("nodes", "csinodes", "daemonsets", "pods")
 
@@ -122,7 +119,7 @@ def evaluate(
 
 
 def _decide_answer(findings: tuple[Finding, ...], index: Index) -> Answer:
-    if any(not finding.doubt and finding.id not in _WORKS for finding in findings):
+    if any(not finding.doubt for finding in findings):
         return "no"
     return "unknown" if any(finding.doubt for finding in findings) or not index.unread.isdisjoint(_NEEDED) else "yes"
 
@@ -164,18 +161,6 @@ def _list_registrations(index: Index, node: ObservedNode, drivers: Iterable[str]
 # One driver on one node
 
 
-def _report_unknown_driver(driver: str, brought: tuple[ObservedTemplate, ...]) -> Finding:
-    """What cannot be checked of a working driver that the catalog does not have."""
-    how = f"DaemonSet {brought[0].namespace}/{brought[0].name}" if brought else "a DaemonSet that does not name it"
-    message = (
-        "the driver is registered and its plugin is Ready; its release, controller, file systems, access modes and "
-        "host requirements are not checked, because the driver is unknown to this collection"
-    )
-    return create_finding(
-        "CSI-N46", f"Driver {driver}", message, (f"deployed by {how}",), "check these by the driver's documentation"
-    )
-
-
 class _DriverOnNode:
     """The evaluation of one driver on one node."""
 
@@ -191,22 +176,14 @@ class _DriverOnNode:
         index = self._index
         providers = index.providers.get(self._driver, ())
         if not providers:
-            evaluated = [*self._report_undeployed()]
-        else:
-            # The one that has its pod there is what the node has; the others are too many.
-            providers_here = tuple(
-                sorted(
-                    index.find_providers(self._driver, self._node), key=lambda provider: not self._list_pods(provider)
-                )
-            )
-            evaluated = [
-                *self._check_gate(
-                    providers_here[0] if providers_here else providers[0], providers_here[1:], host_facts_max_age
-                )
-            ]
-        yield from evaluated
-        if self._entry is not None and self._known is None and _decide_answer(tuple(evaluated), index) == "yes":
-            yield _report_unknown_driver(self._driver, providers)
+            yield from self._report_undeployed()
+            return
+        # The one that has its pod there is what the node has; the others are too many.
+        providers_here = tuple(
+            sorted(index.find_providers(self._driver, self._node), key=lambda provider: not self._list_pods(provider))
+        )
+        main = providers_here[0] if providers_here else providers[0]
+        yield from self._check_gate(main, providers_here[1:], host_facts_max_age)
 
     def _list_pods(self, provider: ObservedTemplate) -> list[ObservedPod]:
         return self._index.plugin_pods.get((provider.namespace, provider.name, self._node.name), [])
@@ -233,9 +210,7 @@ class _DriverOnNode:
         elif self._entry is not None:
             message = f"CSINode {name} lists the driver, and no DaemonSet on Windows nodes names it"
             remedy = "find what runs the driver on the node; if nothing does, restart the kubelet to drop the stale registration"
-            yield replace(
-                create_finding("CSI-N46", self._about, message, evidence, remedy), severity="warning", doubt=True
-            )
+            yield create_finding("CSI-N46", self._about, message, evidence, remedy)
         else:
             message = f"nothing deploys {driver} on Windows nodes"
             remedy = "install its Windows node plugin, or keep its workloads on Linux; the driver is unknown to this collection"
@@ -295,7 +270,7 @@ class _DriverOnNode:
 
     def _convert_condition(self, lack: UnmetCondition, evidence: tuple[str, ...]) -> Finding:
         about = {"CSI-G04": f"Driver {self._driver}", "CSI-G05": f"Node {self._node.name}"}.get(lack.id, self._about)
-        severity: Severity = "warning" if lack.id in DOUBTS or lack.id in _WORKS else "blocker"
+        severity: Severity = "warning" if lack.id in DOUBTS else "blocker"
         return create_finding(lack.id, about, lack.message, evidence, lack.remedy, severity)
 
     def _list_evidence(self, main: ObservedTemplate, pods: list[PodFacts]) -> Iterator[str]:

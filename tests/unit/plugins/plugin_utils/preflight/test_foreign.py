@@ -22,16 +22,16 @@ def test_it_is_evaluated_by_its_registration_and_its_pods(planted: Case) -> None
     assert answers["Deployment shop/theirs"] == planted.starts_again, reported
     if planted.starts_again == "yes":
         assert report.verdict == "ready", reported
-        assert {one.severity for one in report.findings} <= {"note"}, reported
+        assert not report.findings, reported
 
 
-def test_an_unchecked_requirement_is_a_note_and_no_doubt() -> None:
+def test_what_a_driver_that_is_unknown_supports_is_an_assumption() -> None:
     world = healthy()
+    before = {one.kind for one in evaluate(world.snapshot()).assumptions}
     CASES[0].plant(world)
-    (note,) = evaluate(world.snapshot()).findings
-    assert (note.severity, note.doubt, note.object) == ("note", False, f"Driver {SECRETS.driver}")
-    for word in ("release", "controller", "file systems", "access modes"):
-        assert word in note.message
+    (added,) = [one for one in evaluate(world.snapshot()).assumptions if one.kind not in before]
+    assert (added.kind, added.workloads) == ("drivers", ("Deployment shop/theirs",))
+    assert f"1 unknown driver ({SECRETS.driver})" in added.message
 
 
 @pytest.mark.parametrize("plugin", UPSTREAM, ids=[one.driver for one in UPSTREAM])
