@@ -36,6 +36,7 @@ def render_terminal(report: Report, width: int = 100) -> str:
     """The text; no line is longer than width unless a word is."""
     view = create_view(report, SHOWN)
     counts = ", ".join(format_number(view.severities[entry], entry) for entry in SEVERITIES)
+    counts += " (in the HTML and JSON files)" if view.severities["note"] else ""
     source = f"{view.cluster}: {view.versions}, read at {view.taken_at}, by {view.collection}"
     verdict = _fill(f"{view.headline.upper()}: {view.answer}", width)
     stop = _fill(view.stop, width)

@@ -28,7 +28,7 @@ def test_the_verdict_comes_first_and_again_last_with_the_first_remedy() -> None:
     assert (
         lines[0] == lines[-2] == "NOT READY: With Kubernetes 1.30, 1 of 3 workloads will not start again; 1 is unknown."
     )
-    assert lines[2] == "2 blockers, 1 warning, 1 note"
+    assert lines[2] == "2 blockers, 1 warning, 1 note (in the HTML and JSON files)"
     assert lines[-1] == (
         "Begin with CSI-N44: Run enable_csi for the host of win-2. (Node win-2: ebs.csi.aws.com is not in its CSINode)"
     )
