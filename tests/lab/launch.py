@@ -158,6 +158,7 @@ def _launch(spec: Spec, spec_file: Path, notify: Notify, lifeline: int | None) -
                 if "text" in message:
                     notify(message["text"])
                 elif message.get("ready"):
+                    _started[spec.name] = process
                     return state.load(spec.name)
                 elif "failed" in message:
                     process.wait(60)
@@ -173,12 +174,18 @@ def _launch(spec: Spec, spec_file: Path, notify: Notify, lifeline: int | None) -
         raise
 
 
+# The unshare(1) of each lab that this process started.
+_started: dict[str, subprocess.Popen[bytes]] = {}
+
+
 def down(name: str, keep: bool = False) -> bool:
     """End a lab and remove its folder (`keep` leaves it for inspection); answers whether it was up."""
     with _alone(name):
         was_up = state.alive(name)
         if was_up:
             _end(name)
+        if (process := _started.pop(name, None)) is not None:
+            process.wait()
         if not keep:
             state.clean(name)
         return was_up

@@ -362,6 +362,7 @@ class Supervisor:
     def wait(self) -> None:
         """Until `down` is requested."""
         self._done.wait()
+        self.children.end()
 
 
 def _controller_ready(api: Api) -> bool:
