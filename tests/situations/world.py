@@ -33,9 +33,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.schedu
     PodTable,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot, Unread
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ObservedClaim
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import (
     ObservedAttachment,
-    ObservedClaim,
     ObservedClass,
     ObservedVolume,
 )

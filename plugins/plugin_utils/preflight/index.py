@@ -48,9 +48,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placem
     Toleration,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ObservedClaim
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import (
     ObservedAttachment,
-    ObservedClaim,
     ObservedClass,
     ObservedVolume,
 )

@@ -19,7 +19,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.resour
     ResourceQuota,
     format_amount,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ClaimTemplate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ObservedClaim
 
 # By resource, in thousandths.
 Usage = Mapping[str, int]
@@ -30,7 +30,7 @@ _REQUIRED = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "
 _CLASS_SUFFIX = ".storageclass.storage.k8s.io/"
 
 
-def find_excess(limit_range: LimitRange, pod: PodResources, claims: Iterable[ClaimTemplate]) -> str:
+def find_excess(limit_range: LimitRange, pod: PodResources, claims: Iterable[ObservedClaim]) -> str:
     """What of a pod or of its claims a LimitRange does not allow, empty for nothing."""
     excesses = (
         excess
@@ -52,7 +52,7 @@ def find_contested_default(limit_ranges: Iterable[LimitRange]) -> str:
     return ""
 
 
-def _list_holders(kind: str, pod: PodResources, claims: Iterable[ClaimTemplate]) -> Iterator[tuple[Usage, Usage]]:
+def _list_holders(kind: str, pod: PodResources, claims: Iterable[ObservedClaim]) -> Iterator[tuple[Usage, Usage]]:
     if kind == "Container":
         yield from ((dict(holder.requests), dict(holder.limits)) for holder in pod.containers)
     elif kind == "Pod":
@@ -123,7 +123,7 @@ def _name_usage(requests: Usage, limits: Usage) -> dict[str, int]:
     return usage | {f"limits.{name}": limits[name] for name in limits if name in _OVERCOMMITTED}
 
 
-def sum_up_claims(claims: Sequence[tuple[ClaimTemplate, str]]) -> Usage:
+def sum_up_claims(claims: Sequence[tuple[ObservedClaim, str]]) -> Usage:
     """What claims count for in a quota, each with its class."""
     usage: Counter[str] = Counter()
     for claim, storage_class in claims:

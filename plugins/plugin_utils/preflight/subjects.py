@@ -20,10 +20,11 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.fields
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Term
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import (
     Inline,
+    ObservedClaim,
     Source,
     read_server,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedClaim, ObservedVolume
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedVolume
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.migration import Paths, find_paths
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Usage, Workload

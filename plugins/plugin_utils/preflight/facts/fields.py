@@ -150,10 +150,7 @@ _ATTRIBUTES = _map({_SOURCES: "source Source server protocol fsType fstype secre
 # Claims
 
 CLAIM_SPEC = _table(
-    {
-        _SOURCES: "storageClassName accessModes volumeMode volumeAttributesClassName",
-        _STORAGE: "volumeName",
-    },
+    {_SOURCES: "storageClassName accessModes volumeMode volumeAttributesClassName volumeName"},
     present={_SOURCES: "selector dataSource dataSourceRef"},
     resources=_table(irrelevant={"nothing enforces it": "limits"}, requests=_map({_SOURCES: "storage"})),
 )
@@ -162,26 +159,25 @@ CLAIM_TEMPLATE = _table(metadata=_metadata({_SOURCES: "name"}, annotations=_OLD_
 PERSISTENT_VOLUME_CLAIM = _table(
     irrelevant=_TYPE,
     metadata=_metadata(
-        {_STORAGE: "namespace name uid creationTimestamp deletionTimestamp"},
+        {_SOURCES: "namespace name uid creationTimestamp deletionTimestamp"},
         annotations=_map(
             {
-                _STORAGE: "volume.kubernetes.io/storage-provisioner volume.beta.kubernetes.io/storage-provisioner "
-                "pv.kubernetes.io/migrated-to volume.kubernetes.io/selected-node",
-                _SOURCES: "volume.beta.kubernetes.io/storage-class",
+                _SOURCES: "volume.kubernetes.io/storage-provisioner volume.beta.kubernetes.io/storage-provisioner "
+                "volume.kubernetes.io/selected-node volume.beta.kubernetes.io/storage-class",
             }
         ),
         ownerReferences=[
-            _table({_STORAGE: "kind name controller"}, {_OF_API: "apiVersion blockOwnerDeletion uid"})
+            _table({_SOURCES: "kind name controller"}, {_OF_API: "apiVersion blockOwnerDeletion uid"})
         ],
     ),
     spec=CLAIM_SPEC,
     status=_table(
-        {_STORAGE: "phase"},
+        {_SOURCES: "phase"},
         {
             _OF_CONTROLLERS: "accessModes allocatedResources allocatedResourceStatuses capacity currentVolumeAttributesClassName modifyVolumeStatus"
         },
         conditions=[
-            _table({_STORAGE: "type"}, {_OF_CONTROLLERS: "lastProbeTime lastTransitionTime message reason status"})
+            _table({_SOURCES: "type"}, {_OF_CONTROLLERS: "lastProbeTime lastTransitionTime message reason status"})
         ],
     ),
 )  # fmt: skip

@@ -1,11 +1,12 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the bytes of volumes are, of PersistentVolumes and of pods. Pure."""
+"""Where the bytes of volumes are, of PersistentVolumes and of pods, and the claims for them. Pure."""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,6 +19,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.fields import ASSUMED_OF_VOLUMES
 
 OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
+PROVISIONERS = ("volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner")
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,33 +125,81 @@ _NARROWING = ("selector", "dataSource", "dataSourceRef", "volumeAttributesClassN
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimTemplate:
-    """A claim that is made with each pod: by a StatefulSet, or of a generic ephemeral volume.
+class ObservedClaim:
+    """A PersistentVolumeClaim, or a template of one: of a StatefulSet, or of a generic ephemeral volume, by the volume's name.
 
     storage_class: None takes the default one, empty means none. block: a raw device. size: bytes. narrowed: names of the
-    spec's fields that narrow or replace what it gets (selector, dataSource, dataSourceRef, volumeAttributesClassName).
+    spec's fields that narrow or replace what it gets (selector, dataSource, dataSourceRef, volumeAttributesClassName). pod: that
+    it was made for. waits_since: when one that is not bound was made. grows: its file system is to grow when it is mounted.
     """
 
+    namespace: str
     name: str
+    uid: str = ""
+    volume: str = ""
     storage_class: str | None = None
     access_modes: tuple[str, ...] = ()
     block: bool = False
     size: int = 0
     narrowed: tuple[str, ...] = ()
+    phase: str = ""
+    deleting: bool = False
+    provisioner: str = ""
+    selected_node: str = ""
+    pod: str = ""
+    waits_since: str = ""
+    grows: bool = False
+
+    @property
+    def key(self) -> str:
+        """ "namespace/name"."""
+        return f"{self.namespace}/{self.name}"
 
     @classmethod
-    def from_object(cls, name: str, item: Mapping[str, Any]) -> ClaimTemplate:
-        """Read a core/v1 PersistentVolumeClaim, or a template of one. The beta annotation of the class comes first."""
-        spec = item.get("spec") or {}
-        annotations = (item.get("metadata") or {}).get("annotations") or {}
+    def from_template(cls, name: str, item: Mapping[str, Any]) -> ObservedClaim:
+        """Read a template of a core/v1 PersistentVolumeClaim."""
+        return cls("", name, **_read_request(item))
+
+    @classmethod
+    def from_object(cls, claim: Mapping[str, Any]) -> ObservedClaim:
+        """Read a core/v1 PersistentVolumeClaim."""
+        metadata, status = claim["metadata"], claim.get("status") or {}
+        volume, annotations = (claim.get("spec") or {}).get("volumeName"), metadata.get("annotations") or {}
         return cls(
-            name=name,
-            storage_class=annotations.get(OLD_CLASS, spec.get("storageClassName")),
-            access_modes=share_modes(tuple(spec.get("accessModes") or ())),
-            block=spec.get("volumeMode") == "Block",
-            size=read_quantity(((spec.get("resources") or {}).get("requests") or {}).get("storage")),
-            narrowed=tuple(field for field in _NARROWING if spec.get(field) not in (None, "")),
+            namespace=sys.intern(str(metadata["namespace"])),
+            name=str(metadata["name"]),
+            uid=str(metadata.get("uid") or ""),
+            volume=str(volume or ""),
+            phase=share_text(status.get("phase")),
+            deleting=bool(metadata.get("deletionTimestamp")),
+            provisioner=share_text(next(filter(None, map(annotations.get, PROVISIONERS)), "")),
+            selected_node=str(annotations.get(SELECTED_NODE) or ""),
+            pod=next(
+                (
+                    str(owner["name"])
+                    for owner in metadata.get("ownerReferences") or ()
+                    if owner.get("kind") == "Pod" and owner.get("controller")
+                ),
+                "",
+            ),
+            waits_since="" if volume else str(metadata.get("creationTimestamp") or ""),
+            grows=any(
+                condition.get("type") == "FileSystemResizePending" for condition in status.get("conditions") or ()
+            ),
+            **_read_request(claim),
         )
+
+
+def _read_request(item: Mapping[str, Any]) -> dict[str, Any]:
+    """What a claim or a template of one asks for. The beta annotation of the class comes first."""
+    spec, annotations = item.get("spec") or {}, (item.get("metadata") or {}).get("annotations") or {}
+    return {
+        "storage_class": annotations.get(OLD_CLASS, spec.get("storageClassName")),
+        "access_modes": share_modes(tuple(spec.get("accessModes") or ())),
+        "block": spec.get("volumeMode") == "Block",
+        "size": read_quantity(((spec.get("resources") or {}).get("requests") or {}).get("storage")),
+        "narrowed": tuple(field for field in _NARROWING if spec.get(field) not in (None, "")),
+    }
 
 
 _QUANTITY = re.compile(r"([+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40}))([A-Za-z]*)(?:[eE]([+-]?[0-9]{1,2}))?")
@@ -178,7 +229,7 @@ class Volumes:
     """
 
     claims: tuple[str, ...] = ()
-    ephemeral: tuple[ClaimTemplate, ...] = ()
+    ephemeral: tuple[ObservedClaim, ...] = ()
     inline: tuple[Inline, ...] = ()
     devices: tuple[str, ...] = ()
 
@@ -186,7 +237,7 @@ class Volumes:
     def from_spec(cls, spec: Mapping[str, Any]) -> Volumes:
         """Read a core/v1 PodSpec."""
         claims: list[str] = []
-        ephemeral: list[ClaimTemplate] = []
+        ephemeral: list[ObservedClaim] = []
         inline: list[Inline] = []
         devices = _devices(spec)
         for volume in spec.get("volumes") or ():
@@ -197,7 +248,7 @@ class Volumes:
                     devices = tuple(claims[-1] if device_name == name else device_name for device_name in devices)
             elif (made := volume.get("ephemeral")) is not None:
                 template = made.get("volumeClaimTemplate") or {}
-                ephemeral.append(ClaimTemplate.from_object(str(volume.get("name", "")), template))
+                ephemeral.append(ObservedClaim.from_template(str(volume.get("name", "")), template))
             elif "hostPath" not in volume and not in_tree.EVALUATED.isdisjoint(volume):
                 source = Source.from_spec(volume)
                 if source.field or not in_tree.UNSURE.isdisjoint(volume):

@@ -16,7 +16,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation im
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Requirement, Term, read_terms
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import (
     OLD_CLASS,
-    ClaimTemplate,
     Source,
     read_quantity,
     share_modes,
@@ -24,8 +23,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.source
 
 MIGRATED_TO = "pv.kubernetes.io/migrated-to"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
-PROVISIONERS = ("volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner")
-SELECTED_NODE = "volume.kubernetes.io/selected-node"
 DEFAULT_CLASS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 
 _PLACES = (*ZONES, *REGIONS)
@@ -79,71 +76,6 @@ class ObservedVolume:
             size=read_quantity((spec.get("capacity") or {}).get("storage")),
             places=tuple((key, sys.intern(str(labels[key]))) for key in _PLACES if key in labels),
             terms=read_terms((spec.get("nodeAffinity") or {}).get("required")),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class ObservedClaim:
-    """A PersistentVolumeClaim.
-
-    storage_class, access_modes, block, size, narrowed: as a ClaimTemplate has them. pod: that it was made for. waits_since:
-    when one that is not bound was made. grows: its file system is to grow when it is mounted.
-    """
-
-    namespace: str
-    name: str
-    uid: str = ""
-    volume: str = ""
-    storage_class: str | None = None
-    access_modes: tuple[str, ...] = ()
-    block: bool = False
-    size: int = 0
-    narrowed: tuple[str, ...] = ()
-    phase: str = ""
-    deleting: bool = False
-    provisioner: str = ""
-    selected_node: str = ""
-    pod: str = ""
-    waits_since: str = ""
-    grows: bool = False
-
-    @property
-    def key(self) -> str:
-        """ "namespace/name"."""
-        return f"{self.namespace}/{self.name}"
-
-    @classmethod
-    def from_object(cls, claim: Mapping[str, Any]) -> ObservedClaim:
-        """Read a core/v1 PersistentVolumeClaim."""
-        metadata, spec, status = claim["metadata"], claim.get("spec") or {}, claim.get("status") or {}
-        annotations = metadata.get("annotations") or {}
-        template = ClaimTemplate.from_object("", claim)
-        return cls(
-            namespace=sys.intern(str(metadata["namespace"])),
-            name=str(metadata["name"]),
-            uid=str(metadata.get("uid") or ""),
-            volume=str(spec.get("volumeName") or ""),
-            storage_class=template.storage_class,
-            access_modes=template.access_modes,
-            block=template.block,
-            size=template.size,
-            narrowed=template.narrowed,
-            phase=share_text(status.get("phase")),
-            deleting=bool(metadata.get("deletionTimestamp")),
-            provisioner=share_text(next(filter(None, map(annotations.get, PROVISIONERS)), "")),
-            selected_node=str(annotations.get(SELECTED_NODE) or ""),
-            pod=next(
-                (
-                    str(owner["name"])
-                    for owner in metadata.get("ownerReferences") or ()
-                    if owner.get("kind") == "Pod" and owner.get("controller")
-                ),
-                "",
-            ),
-            waits_since="" if spec.get("volumeName") else str(metadata.get("creationTimestamp") or ""),
-            grows=any(
-                condition.get("type") == "FileSystemResizePending" for condition in status.get("conditions") or ()
-            ),
         )
 
 

@@ -25,7 +25,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.pod_sp
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import NO_SHAPE, PodShape
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import (
     NO_VOLUMES,
-    ClaimTemplate,
+    ObservedClaim,
     Volumes,
 )
 
@@ -180,7 +180,7 @@ class ObservedTemplate:
     shape: PodShape = NO_SHAPE
     node: str = ""
     volumes: Volumes = NO_VOLUMES
-    claim_templates: tuple[ClaimTemplate, ...] = ()
+    claim_templates: tuple[ObservedClaim, ...] = ()
     first: int = 0
     surges: bool = False
     plugin: PluginTemplate | None = None
@@ -229,7 +229,7 @@ class ObservedTemplate:
             node=str(pod.get("nodeName") or ""),
             volumes=Volumes.from_spec(pod),
             claim_templates=tuple(
-                ClaimTemplate.from_object(str(one["metadata"]["name"]), one)
+                ObservedClaim.from_template(str(one["metadata"]["name"]), one)
                 for one in spec.get("volumeClaimTemplates") or ()
             ),
             first=int((spec.get("ordinals") or {}).get("start") or 0),

@@ -12,16 +12,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ClaimTemplate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import (
-    ObservedClaim,
-    ObservedClass,
-    ObservedVolume,
-)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ObservedClaim
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedClass, ObservedVolume
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart
 
@@ -111,7 +107,7 @@ class Claims:
         """A claim that exists."""
         return self._find_volume(claim.key, claim)
 
-    def make_request(self, template: ClaimTemplate, namespace: str, pod: str) -> Request:
+    def make_request(self, template: ObservedClaim, namespace: str, pod: str) -> Request:
         """A claim that is made with a pod."""
         # Of a StatefulSet, else of a generic ephemeral volume; only a name that a volume is reserved for matters.
         names = (f"{template.name}-{pod}", f"{pod}-{template.name}")
@@ -119,16 +115,7 @@ class Claims:
         existing = self._index.claims.get(f"{namespace}/{names[1]}")
         if existing is not None and not existing.pod:
             return Request(f"new claim {namespace}/{template.name}", existing, foreign=True, made=True)
-        claim = ObservedClaim(
-            namespace=namespace,
-            name=key,
-            storage_class=template.storage_class,
-            access_modes=template.access_modes,
-            block=template.block,
-            size=template.size,
-            narrowed=template.narrowed,
-            phase="Pending",
-        )
+        claim = replace(template, namespace=namespace, name=key, phase="Pending")
         return self._find_volume(f"new claim {namespace}/{template.name}", claim, is_new=True)
 
     def _find_volume(self, volume_key: str, claim: ObservedClaim, is_new: bool = False) -> Request:

@@ -17,7 +17,7 @@ from typing import Literal
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.admission import NO_POD, PodToAdmit
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Placement
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import NO_SHAPE, PodShape
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ClaimTemplate, Inline
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import Inline, ObservedClaim
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import unite
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import create_finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Answer, Finding
@@ -47,7 +47,7 @@ class PodToStart:
     node: str = ""
     count: int = 1
     claims: tuple[str, ...] = ()
-    made: tuple[ClaimTemplate, ...] = ()
+    made: tuple[ObservedClaim, ...] = ()
     inline: tuple[Inline, ...] = ()
     shared: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
