@@ -6,8 +6,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,23 @@ EDA = ROOT / "extensions" / "eda"
 # As ansible-rulebook loads it.
 SOURCE = runpy.run_path(str(EDA / "plugins" / "event_source" / "windows_nodes.py"))
 NAMES = {"vsphere": "csi.vsphere.vmware.com"}
+
+
+def test_what_the_source_loads_when_it_starts_exists(tmp_path: Path) -> None:
+    """ansible-rulebook runs the file without Ansible's loader of collections, so it loads the client late."""
+    source = f"""
+import runpy
+cluster = runpy.run_path({str(EDA / "plugins" / "event_source" / "windows_nodes.py")!r})["Cluster"]
+cluster({{"kubeconfig": {str(tmp_path / "missing")!r}, "drivers": "vsphere"}})
+"""
+    environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".collections")}
+    run = subprocess.run(
+        [sys.executable, "-c", source], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 1
+    assert "no access to Kubernetes is configured" in run.stderr or "cannot create a Kubernetes client" in run.stderr, (
+        run.stderr
+    )
 
 
 def node(name: str, ready: str = "True", **metadata: Any) -> dict[str, Any]:

@@ -92,7 +92,7 @@ class Cluster:
 
         init_plugin_loader()
         from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
-        from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lists import as_list
+        from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import as_list
         from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS, refuse_unknown_driver
         from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import (
             choose_driver,
