@@ -8,16 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.modules.convert_volumes import DOCUMENTATION
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import (
-    RunOptions,
-    parse_run_options,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.run import ConversionResult, Conversions
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import require_roles
+from ..modules.convert_volumes import DOCUMENTATION
+from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ..plugin_utils.base.documented import read_argument_spec
+from ..plugin_utils.convert.options import RunOptions, parse_run_options
+from ..plugin_utils.convert.run import ConversionResult, Conversions
+from ..plugin_utils.kube.client import Client
+from ..plugin_utils.kube.permissions import require_roles
 
 
 class ActionModule(ClusterAction):

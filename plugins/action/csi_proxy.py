@@ -14,25 +14,22 @@ from typing import Any, ClassVar
 
 from ansible.errors import AnsibleError
 from ansible.module_utils.common.parameters import remove_values
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import (
-    find_secrets,
-    read_access,
-    read_variable,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import read_plans
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.interruption import Interrupted, interruptible
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.start import INPUTS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import CLUSTER_ARG_SPEC, connect
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import SERVING_LABEL
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, observe, plan, prove
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.action import WindowsAction
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.cluster_node import ClusterNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import WaitLimits
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import CSI_PROXY, build_desired, check_path
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChangeRefusedError, NodeError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import WindowsHost
+
+from ..plugin_utils.actions.cluster_action import find_secrets, read_access, read_variable
+from ..plugin_utils.actions.host_results import read_plans
+from ..plugin_utils.actions.interruption import Interrupted, interruptible
+from ..plugin_utils.base.documented import ArgumentSpec
+from ..plugin_utils.base.start import INPUTS
+from ..plugin_utils.kube.connect import CLUSTER_ARG_SPEC, connect
+from ..plugin_utils.kube.errors import ClusterError
+from ..plugin_utils.kube.labels import SERVING_LABEL
+from ..plugin_utils.windows import model, observe, plan, prove
+from ..plugin_utils.windows.action import WindowsAction
+from ..plugin_utils.windows.cluster_node import ClusterNode
+from ..plugin_utils.windows.control import WaitLimits
+from ..plugin_utils.windows.desired import CSI_PROXY, build_desired, check_path
+from ..plugin_utils.windows.errors import ChangeRefusedError, NodeError
+from ..plugin_utils.windows.node import WindowsHost
 
 _REMAINDER = "The next run continues it, restores the label and uncordons the Node"
 

@@ -8,14 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import brief
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, observe, prove
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.action import WindowsAction
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import (
-    INFO,
-    build_desired_for_info,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import WindowsHost
+
+from ..plugin_utils.actions.summary import brief
+from ..plugin_utils.windows import model, observe, prove
+from ..plugin_utils.windows.action import WindowsAction
+from ..plugin_utils.windows.desired import INFO, build_desired_for_info
+from ..plugin_utils.windows.node import WindowsHost
 
 # Ansible's name for the play of an ad hoc command.
 _AD_HOC = "Ansible Ad-Hoc"

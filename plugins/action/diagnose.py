@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from ansible.release import __version__ as core
-from ansible_collections.kubewin.csi.plugins.action import preflight_info
-from ansible_collections.kubewin.csi.plugins.modules.diagnose import DOCUMENTATION
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import diagnosed, observed, read_rows
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose import (
+
+from ..modules.diagnose import DOCUMENTATION
+from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ..plugin_utils.actions.host_results import diagnosed, observed, read_rows
+from ..plugin_utils.base.documented import read_argument_spec
+from ..plugin_utils.base.stored import serialize
+from ..plugin_utils.catalog.registry import DRIVERS
+from ..plugin_utils.kube.errors import ClusterError
+from ..plugin_utils.support.diagnose import (
     NOTHING,
     ClusterFacts,
     Controller,
@@ -34,12 +34,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose impor
     is_passed,
     render,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.support.observe import (
-    list_failed_mounts,
-    list_missing_rules,
-    list_share_uses,
-    read_workload,
-)
+from ..plugin_utils.support.observe import list_failed_mounts, list_missing_rules, list_share_uses, read_workload
+from . import preflight_info
 
 # Package of the index, and the module by which it is there.
 PACKAGES = {

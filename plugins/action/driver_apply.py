@@ -8,33 +8,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from ansible_collections.kubewin.csi.plugins.doc_fragments import hosts
-from ansible_collections.kubewin.csi.plugins.modules.driver_apply import DOCUMENTATION
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import (
-    proof,
-    read_plans,
-    read_rows,
-    unmarked,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, read_argument_spec
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.apply import DeployRequest, deploy, plan
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.apply import RollResult
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import RollOptions, find_wrong_sizes
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutHost
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Outcome
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import find_driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.definitions import (
-    build_result,
-    find_daemon_set,
-    parse_definitions,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import SERVING_LABEL, SERVING_VALUE
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.modify import modify
+from ..doc_fragments import hosts
+from ..modules.driver_apply import DOCUMENTATION
+from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ..plugin_utils.actions.host_results import proof, read_plans, read_rows, unmarked
+from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
+from ..plugin_utils.drivers import declared
+from ..plugin_utils.drivers.apply import DeployRequest, deploy, plan
+from ..plugin_utils.drivers.rollout.apply import RollResult
+from ..plugin_utils.drivers.rollout.decide import RollOptions, find_wrong_sizes
+from ..plugin_utils.drivers.rollout.facts import RolloutHost
+from ..plugin_utils.kube import kinds
+from ..plugin_utils.kube.apply import Outcome
+from ..plugin_utils.kube.client import Client
+from ..plugin_utils.kube.connect import find_driver
+from ..plugin_utils.kube.definitions import build_result, find_daemon_set, parse_definitions
+from ..plugin_utils.kube.errors import ClusterError
+from ..plugin_utils.kube.labels import SERVING_LABEL, SERVING_VALUE
+from ..plugin_utils.kube.modify import modify
 
 
 class ActionModule(ClusterAction):

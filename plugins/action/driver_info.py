@@ -9,22 +9,18 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any, ClassVar
 
-from ansible_collections.kubewin.csi.plugins.modules.driver_info import DOCUMENTATION
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import (
-    ClusterAction,
-    TaskError,
-    read_variable,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.manifests import render
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, read_argument_spec
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.csi_proxy import RECOMMENDED
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import choose_driver, find_controllers
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import TEMPLATE_OPTIONS, DriverRequest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.observe import read_snapshot
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import plan_driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import read_uses
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import find_driver
+from ..modules.driver_info import DOCUMENTATION
+from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError, read_variable
+from ..plugin_utils.actions.manifests import render
+from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
+from ..plugin_utils.catalog.csi_proxy import RECOMMENDED
+from ..plugin_utils.drivers import declared
+from ..plugin_utils.drivers.installed import choose_driver, find_controllers
+from ..plugin_utils.drivers.model import TEMPLATE_OPTIONS, DriverRequest
+from ..plugin_utils.drivers.observe import read_snapshot
+from ..plugin_utils.drivers.plan import plan_driver
+from ..plugin_utils.drivers.removal_observe import read_uses
+from ..plugin_utils.kube.connect import find_driver
 
 
 class ActionModule(ClusterAction):

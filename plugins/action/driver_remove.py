@@ -9,25 +9,22 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.modules.driver_remove import DOCUMENTATION
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import choose_driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import (
-    explain_csi_proxy_refusal,
-    explain_refusal,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import (
+from ..modules.driver_remove import DOCUMENTATION
+from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ..plugin_utils.base.documented import read_argument_spec
+from ..plugin_utils.catalog.registry import DRIVERS
+from ..plugin_utils.drivers.installed import choose_driver
+from ..plugin_utils.drivers.removal import explain_csi_proxy_refusal, explain_refusal
+from ..plugin_utils.drivers.removal_observe import (
     list_applied_objects,
     read_csi_proxy_users,
     read_uses,
     wait_until_gone,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import find_driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
+from ..plugin_utils.kube import kinds
+from ..plugin_utils.kube.client import Client
+from ..plugin_utils.kube.connect import find_driver
+from ..plugin_utils.kube.kinds import Kind
 
 # Seconds for the end of the pods of all plugins; a run that follows continues.
 _TIMEOUT = 300.0

@@ -10,21 +10,21 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, ClassVar
 
-from ansible_collections.kubewin.csi.plugins.doc_fragments import hosts
-from ansible_collections.kubewin.csi.plugins.modules.gate import DOCUMENTATION
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import proof, read_plans, read_rows
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.rollout import ended, progress, unread
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, read_argument_spec
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import render_progress
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Evaluation, GateRules
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import DaemonSetFacts, RolloutHost
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.gate import wait_for_gate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import RolloutView, find_target
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import find_driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, UnreachableError
+from ..doc_fragments import hosts
+from ..modules.gate import DOCUMENTATION
+from ..plugin_utils.actions.cluster_action import ClusterAction
+from ..plugin_utils.actions.host_results import proof, read_plans, read_rows
+from ..plugin_utils.actions.rollout import ended, progress, unread
+from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
+from ..plugin_utils.base.stored import serialize
+from ..plugin_utils.base.waiting import render_progress
+from ..plugin_utils.drivers import declared
+from ..plugin_utils.drivers.rollout.evaluate import Evaluation, GateRules
+from ..plugin_utils.drivers.rollout.facts import DaemonSetFacts, RolloutHost
+from ..plugin_utils.drivers.rollout.gate import wait_for_gate
+from ..plugin_utils.drivers.rollout.observe import RolloutView, find_target
+from ..plugin_utils.kube.connect import find_driver
+from ..plugin_utils.kube.errors import ClusterError, UnreachableError
 
 
 class ActionModule(ClusterAction):

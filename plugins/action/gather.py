@@ -12,21 +12,21 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.action import preflight_info
-from ansible_collections.kubewin.csi.plugins.action.host_evidence import gather_folder
-from ansible_collections.kubewin.csi.plugins.modules.gather import DOCUMENTATION
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import gathered as gathered_host
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import observed, read_rows
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.secrets import held
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.files import write_whole
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.redactor import Redactor
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.structured import list_structure_names
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.support.archive import build_archive, explain
-from ansible_collections.kubewin.csi.plugins.plugin_utils.support.observe import Gathered, gather
-from ansible_collections.kubewin.csi.plugins.plugin_utils.support.parts import Missing, Part, cut
+from ..modules.gather import DOCUMENTATION
+from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ..plugin_utils.actions.host_results import gathered as gathered_host
+from ..plugin_utils.actions.host_results import observed, read_rows
+from ..plugin_utils.actions.secrets import held
+from ..plugin_utils.base.documented import read_argument_spec
+from ..plugin_utils.base.files import write_whole
+from ..plugin_utils.base.redaction.redactor import Redactor
+from ..plugin_utils.base.redaction.structured import list_structure_names
+from ..plugin_utils.kube.errors import ClusterError
+from ..plugin_utils.support.archive import build_archive, explain
+from ..plugin_utils.support.observe import Gathered, gather
+from ..plugin_utils.support.parts import Missing, Part, cut
+from . import preflight_info
+from .host_evidence import gather_folder
 
 # Of all files before compression. The largest are left out first.
 _LIMIT_MIB = 100

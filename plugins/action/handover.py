@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from ansible_collections.kubewin.csi.plugins.action import driver_info
-from ansible_collections.kubewin.csi.plugins.modules.handover import DOCUMENTATION
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, read_argument_spec
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.run import HandoverRun, describe_handover
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import choose_driver, find_node_plugins
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import find_driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.definitions import parse_definitions
+from ..modules.handover import DOCUMENTATION
+from ..plugin_utils.actions.cluster_action import ClusterAction
+from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
+from ..plugin_utils.drivers.handover.run import HandoverRun, describe_handover
+from ..plugin_utils.drivers.installed import choose_driver, find_node_plugins
+from ..plugin_utils.kube.connect import find_driver
+from ..plugin_utils.kube.definitions import parse_definitions
+from . import driver_info
 
 
 class ActionModule(ClusterAction):

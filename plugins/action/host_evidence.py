@@ -11,20 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from ansible import constants
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.secrets import held
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.files import write_whole
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.redactor import Redactor
-from ansible_collections.kubewin.csi.plugins.plugin_utils.support.parts import Part, cut
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import (
-    evidence,
-    model,
-    observe,
-    prove,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.action import WindowsAction
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import LOOK, build_desired_for_info
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChannelError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import WindowsHost
+
+from ..plugin_utils.actions.secrets import held
+from ..plugin_utils.base.files import write_whole
+from ..plugin_utils.base.redaction.redactor import Redactor
+from ..plugin_utils.support.parts import Part, cut
+from ..plugin_utils.windows import evidence, model, observe, prove
+from ..plugin_utils.windows.action import WindowsAction
+from ..plugin_utils.windows.desired import LOOK, build_desired_for_info
+from ..plugin_utils.windows.errors import ChannelError
+from ..plugin_utils.windows.node import WindowsHost
 
 # What is read of the end of each log.
 _LOG_BYTES = 1024 * 1024

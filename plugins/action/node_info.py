@@ -9,21 +9,16 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.modules.node_info import DOCUMENTATION
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import (
-    describe_left_cordons,
-    read_rows,
-    reported,
-    unsettled,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import find_controllers, find_node_plugins
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.matching import Host, Node, match_hosts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import CORDONED
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
+from ..modules.node_info import DOCUMENTATION
+from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ..plugin_utils.actions.host_results import describe_left_cordons, read_rows, reported, unsettled
+from ..plugin_utils.base.documented import read_argument_spec
+from ..plugin_utils.base.grouped import group_values
+from ..plugin_utils.drivers.installed import find_controllers, find_node_plugins
+from ..plugin_utils.inventory.matching import Host, Node, match_hosts
+from ..plugin_utils.kube.errors import ClusterError
+from ..plugin_utils.kube.labels import CORDONED
+from ..plugin_utils.kube.node import ObservedNode
 
 
 class ActionModule(ClusterAction):

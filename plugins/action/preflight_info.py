@@ -17,36 +17,32 @@ from urllib.parse import urlsplit
 
 import yaml
 from ansible.module_utils.basic import missing_required_lib
-from ansible_collections.kubewin.csi.plugins.doc_fragments import hosts
-from ansible_collections.kubewin.csi.plugins.modules.preflight_info import DOCUMENTATION
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import (
-    observed,
-    proof,
-    read_plans,
-    read_rows,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import decode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, read_argument_spec
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.files import write_whole
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import encode_json_controls
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import report_progress
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS, refuse_unknown_driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.target import parse_target
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.definitions import parse_definitions
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedHost
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import SNAPSHOT_VERSION, Snapshot
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.observe import Reading, take
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.brief import render_brief, render_refusal
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.comparison import compare_reports
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.html import render_html
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.junit import render_junit
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.terminal import render_terminal
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import format_number
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.run import Run, report_run, simulate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.suppress import read_suppressions, suppress
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report, Target
+
+from ..doc_fragments import hosts
+from ..modules.preflight_info import DOCUMENTATION
+from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ..plugin_utils.actions.host_results import observed, proof, read_plans, read_rows
+from ..plugin_utils.base.decode import decode
+from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
+from ..plugin_utils.base.files import write_whole
+from ..plugin_utils.base.text import encode_json_controls
+from ..plugin_utils.base.waiting import report_progress
+from ..plugin_utils.catalog.registry import DRIVERS, refuse_unknown_driver
+from ..plugin_utils.catalog.target import parse_target
+from ..plugin_utils.kube.definitions import parse_definitions
+from ..plugin_utils.preflight.evaluate import Options, evaluate
+from ..plugin_utils.preflight.facts.nodes import ObservedHost
+from ..plugin_utils.preflight.facts.snapshot import SNAPSHOT_VERSION, Snapshot
+from ..plugin_utils.preflight.observe import Reading, take
+from ..plugin_utils.preflight.render.brief import render_brief, render_refusal
+from ..plugin_utils.preflight.render.comparison import compare_reports
+from ..plugin_utils.preflight.render.html import render_html
+from ..plugin_utils.preflight.render.junit import render_junit
+from ..plugin_utils.preflight.render.terminal import render_terminal
+from ..plugin_utils.preflight.render.words import format_number
+from ..plugin_utils.preflight.run import Run, report_run, simulate
+from ..plugin_utils.preflight.suppress import read_suppressions, suppress
+from ..plugin_utils.preflight.verdict import Report, Target
 
 try:
     import msgspec

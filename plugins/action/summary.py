@@ -11,19 +11,11 @@ from typing import Any
 
 from ansible import context
 from ansible.plugins.action import ActionBase
-from ansible_collections.kubewin.csi.plugins.modules.summary import DOCUMENTATION
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.commands import (
-    Invocation,
-    command,
-    left_out,
-    repeat_invocation,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import (
-    describe_left_cordons,
-    describe_removal,
-    read_facts,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import (
+
+from ..modules.summary import DOCUMENTATION
+from ..plugin_utils.actions.commands import Invocation, command, left_out, repeat_invocation
+from ..plugin_utils.actions.host_results import describe_left_cordons, describe_removal, read_facts
+from ..plugin_utils.actions.summary import (
     RunFacts,
     describe_failure,
     describe_unread_hosts,
@@ -32,9 +24,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import
     render_summary,
     summarize,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.files import write_whole
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.start import INPUTS, refuse_unchecked_inputs
+from ..plugin_utils.base.documented import read_argument_spec
+from ..plugin_utils.base.files import write_whole
+from ..plugin_utils.base.start import INPUTS, refuse_unchecked_inputs
 
 # What the results of diagnose and verify list; the file has it, and the statistic does not.
 _LISTED = ("diagnosis", "left_out", "proofs", "proven")

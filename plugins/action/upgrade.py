@@ -13,28 +13,25 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from ansible import constants
-from ansible_collections.kubewin.csi.plugins.action import gate, preflight_info, verify, volume_data
-from ansible_collections.kubewin.csi.plugins.modules.upgrade import DOCUMENTATION
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lease_keeper import (
-    record_renewal,
-    release_keeper,
-    start_keeper,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, read_argument_spec
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import find_node_plugins
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import CLUSTER_ARG_SPEC
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_run, is_dead
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import SECONDS, read_uptime
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.begin import UpgradeRefusedError, plan_batches
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import Decision, DelegatedStep, StopUpgrade
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Journal
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.lease import upgrade_lease
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.observation import TAINT
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.run import Upgrade, name_outcome
+
+from ..modules.upgrade import DOCUMENTATION
+from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ..plugin_utils.actions.lease_keeper import record_renewal, release_keeper, start_keeper
+from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
+from ..plugin_utils.base.findings import Finding
+from ..plugin_utils.base.stored import serialize
+from ..plugin_utils.drivers.installed import find_node_plugins
+from ..plugin_utils.kube.connect import CLUSTER_ARG_SPEC
+from ..plugin_utils.kube.errors import ClusterError
+from ..plugin_utils.kube.holder import identify_run, is_dead
+from ..plugin_utils.kube.lease import SECONDS, read_uptime
+from ..plugin_utils.upgrade.begin import UpgradeRefusedError, plan_batches
+from ..plugin_utils.upgrade.decide import Decision, DelegatedStep, StopUpgrade
+from ..plugin_utils.upgrade.journal import Journal
+from ..plugin_utils.upgrade.lease import upgrade_lease
+from ..plugin_utils.upgrade.observation import TAINT
+from ..plugin_utils.upgrade.run import Upgrade, name_outcome
+from . import gate, preflight_info, verify, volume_data
 
 # What a failed task returns of what is long, by the fields of its entries; the journal has the rest.
 _BRIEF = {"journal": ("node", "step", "failed", "why"), "findings": ("id", "object")}

@@ -17,27 +17,16 @@ from ansible.parsing.splitter import parse_kv
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import lookup_loader
 from ansible.utils.vars import load_extra_vars
-from ansible_collections.kubewin.csi.plugins.modules.validate_inputs import DOCUMENTATION
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions import driver_options, names
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.hosts import (
-    ON_HOSTS,
-    Chosen,
-    not_named,
-    nothing_to_do,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import (
-    INPUTS,
-    as_list,
-    blank,
-    parse_inputs,
-    switched,
-    wrong,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.tags import wrong_tags
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose import explain_missing_packages
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import CSI_PROXY
+
+from ..modules.validate_inputs import DOCUMENTATION
+from ..plugin_utils.actions import driver_options, names
+from ..plugin_utils.actions.hosts import ON_HOSTS, Chosen, not_named, nothing_to_do
+from ..plugin_utils.actions.inputs import INPUTS, as_list, blank, parse_inputs, switched, wrong
+from ..plugin_utils.actions.tags import wrong_tags
+from ..plugin_utils.base.documented import read_argument_spec
+from ..plugin_utils.catalog.registry import DRIVERS
+from ..plugin_utils.support.diagnose import explain_missing_packages
+from ..plugin_utils.windows.desired import CSI_PROXY
 
 ARGUMENT_SPEC = read_argument_spec(DOCUMENTATION)
 PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks"

@@ -11,30 +11,21 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.modules.verify import DOCUMENTATION
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import read_rows, verified
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.interruption import ignore_signals
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import read_argument_spec
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.table import render_table
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.apply import Prover, VerifyLimits
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.cleanup import (
-    PATIENCE,
-    EarlierRun,
-    delete_leftovers,
-    find_earlier_runs,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import PREFIX, RunScope
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.observe import read_plan, refuse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import VerifyTarget, parse_request
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.verdict import (
-    Proof,
-    describe_failures,
-    list_proven_nodes,
-)
+from ..modules.verify import DOCUMENTATION
+from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ..plugin_utils.actions.host_results import read_rows, verified
+from ..plugin_utils.actions.interruption import ignore_signals
+from ..plugin_utils.base.documented import read_argument_spec
+from ..plugin_utils.base.stored import serialize
+from ..plugin_utils.base.table import render_table
+from ..plugin_utils.kube.client import Client
+from ..plugin_utils.kube.holder import identify_process
+from ..plugin_utils.verify.apply import Prover, VerifyLimits
+from ..plugin_utils.verify.cleanup import PATIENCE, EarlierRun, delete_leftovers, find_earlier_runs
+from ..plugin_utils.verify.objects import PREFIX, RunScope
+from ..plugin_utils.verify.observe import read_plan, refuse
+from ..plugin_utils.verify.plan import VerifyTarget, parse_request
+from ..plugin_utils.verify.verdict import Proof, describe_failures, list_proven_nodes
 
 # How many steps all verifications together may take.
 _STEPS = 12

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
+from ..plugin_utils.drivers import declared
 
 NOTE = (
     "An option that the task does not set is read from the variable of the driver's role, such as C(smb_csi_{0}) with O(driver=smb), and "

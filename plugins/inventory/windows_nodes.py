@@ -100,14 +100,15 @@ from typing import Any
 from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.foreign import foreign
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory import listing
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.facts import Observation
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.listing import Listed
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.observe import observe
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import CLUSTER_ARG_SPEC, create_client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.identity import derive_cache_key
+
+from ..plugin_utils.actions.foreign import foreign
+from ..plugin_utils.inventory import listing
+from ..plugin_utils.inventory.facts import Observation
+from ..plugin_utils.inventory.listing import Listed
+from ..plugin_utils.inventory.observe import observe
+from ..plugin_utils.kube.connect import CLUSTER_ARG_SPEC, create_client
+from ..plugin_utils.kube.errors import ClusterError
+from ..plugin_utils.kube.identity import derive_cache_key
 
 _ACCESS = sorted(set(CLUSTER_ARG_SPEC) - {"api_timeout"})
 

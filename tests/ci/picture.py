@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import ast
+from importlib.util import resolve_name
 from pathlib import Path
 
 from . import paths
 
 PLUGIN_UTILS = paths.ROOT / "plugins" / "plugin_utils"
-PREFIX = "ansible_collections.kubewin.csi.plugins.plugin_utils."
+PREFIX = "plugins.plugin_utils."
 PAGE = paths.ROOT / "CONTRIBUTING.md"
 BEGIN, END = "```mermaid\ngraph TD\n", "```\n"
 
 
 def imported(folder: Path) -> set[str]:
     """The names right under plugin_utils that the files of a folder import."""
-    found = set()
+    found: set[str] = set()
     for path in folder.rglob("*.py"):
+        package = PREFIX + ".".join(path.relative_to(folder.parent).parent.parts)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                for name in (f"{node.module}.{one.name}" for one in node.names):
-                    if name.startswith(PREFIX):
-                        found.add(name[len(PREFIX) :].split(".")[0])
+            if isinstance(node, ast.ImportFrom) and node.level:
+                module = resolve_name("." * node.level + (node.module or ""), package)
+                names = (f"{module}.{one.name}" for one in node.names)
+                found.update(name[len(PREFIX) :].split(".")[0] for name in names if name.startswith(PREFIX))
     return found
 
 

@@ -24,18 +24,16 @@ from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions import driver_options
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import blank
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.interruption import Interrupted, interruptible
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.names import (
-    list_kubeconfig_secrets,
-    list_texts,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.start import INPUTS, refuse_unchecked_inputs
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import CLUSTER_ARG_SPEC, connect
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+
+from ..base.documented import ArgumentSpec
+from ..base.redaction.names import list_kubeconfig_secrets, list_texts
+from ..base.start import INPUTS, refuse_unchecked_inputs
+from ..kube.client import Client
+from ..kube.connect import CLUSTER_ARG_SPEC, connect
+from ..kube.errors import ClusterError
+from . import driver_options
+from .inputs import blank
+from .interruption import Interrupted, interruptible
 
 _OF_A_FAILURE = ("failed", "msg", "reason", "changed")
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS
+from .inputs import INPUTS
 
 PLAYBOOKS = frozenset(name for rule in INPUTS.values() for name in rule.playbooks)
 # A command in a remedy, which does not know how the run was started.

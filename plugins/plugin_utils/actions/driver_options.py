@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import as_list, blank
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
+
+from ..catalog.registry import DRIVERS
+from ..drivers import declared
+from .inputs import as_list, blank
 
 
 def variables(driver: str) -> dict[str, declared.DriverOption]:

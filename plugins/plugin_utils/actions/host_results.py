@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import RunFacts, brief
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.start import INPUTS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import SERVING_LABEL, SERVING_VALUE
-from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose import HostFacts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.cluster_node import CORDON_REASON
+from ..base.start import INPUTS
+from ..kube.labels import SERVING_LABEL, SERVING_VALUE
+from ..support.diagnose import HostFacts
+from ..windows.cluster_node import CORDON_REASON
+from .summary import RunFacts, brief
 
 # What tasks registered on a host.
 _REGISTERED = ("csi_proxy_plan", "csi_proxy_result", "kubewin_evidence", "kubewin_nodes", INPUTS)

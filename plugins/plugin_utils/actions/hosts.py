@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import as_list, switched
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ..catalog.registry import DRIVERS
+from .inputs import as_list, switched
 
 # Those that work on Windows hosts; the others go over the cluster from localhost alone.
 ON_HOSTS = frozenset({"diagnose", "enable_csi", "gather", "preflight", "remove", "status", "verify"})

@@ -13,9 +13,10 @@ from difflib import get_close_matches
 from typing import Any
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.target import parse_target
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.options import is_toleration
+
+from ..catalog.registry import DRIVERS
+from ..catalog.target import parse_target
+from ..drivers.options import is_toleration
 
 _BATCH = re.compile(r"[1-9][0-9]*%?")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")

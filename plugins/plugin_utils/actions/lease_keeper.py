@@ -18,8 +18,8 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import is_dead
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import SECONDS, read_uptime
+from ..kube.holder import is_dead
+from ..kube.lease import SECONDS, read_uptime
 
 # Tells the keeper to end; other signals count as its death.
 _RELEASE = signal.SIGUSR1

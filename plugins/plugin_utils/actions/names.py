@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ..catalog.registry import DRIVERS
+from .inputs import INPUTS
 
 DRIVER_ROLES = tuple(f"{driver}_csi" for driver in sorted(DRIVERS))
 TAKE_DRIVERS = frozenset({"enable_csi", "handover", "upgrade"})

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.table import render_table
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import render_progress
+from ..base.table import render_table
+from ..base.waiting import render_progress
 
 # Causes and nodes that a failed task names; all are in the table, which is printed.
 _NAMED = 5

@@ -12,12 +12,9 @@ from typing import Any
 
 import yaml
 from ansible.errors import AnsibleError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.known_secrets import LEAST
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.names import (
-    is_secret_variable,
-    list_kubeconfig_secrets,
-    list_texts,
-)
+
+from ..base.redaction.known_secrets import LEAST
+from ..base.redaction.names import is_secret_variable, list_kubeconfig_secrets, list_texts
 
 # Options of connection plugins that hold one.
 _OPTIONS = ("remote_password", "password", "become_pass", "private_key_passphrase", "private_key")

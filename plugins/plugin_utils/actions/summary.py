@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.table import render_table, wrap
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import format_list
+from ..base.table import render_table, wrap
+from ..preflight.render.words import format_list
 
 # The worst verdict a node has with any of its drivers is the node's.
 _ORDER = ("red", "waiting", "unproven", "not checked", "green")

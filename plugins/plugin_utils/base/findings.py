@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_field_lines
+from .text import join_field_lines
 
 Severity = Literal["blocker", "warning", "note"]
 

@@ -11,7 +11,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_json
+from .decode import read_json
 
 # Working out the hints of a class takes longer than restoring one of it.
 _hints = cache(get_type_hints)

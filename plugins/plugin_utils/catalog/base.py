@@ -13,14 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.capability import Table
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import (
-    Version,
-    find_closest,
-    has_fix,
-    is_between,
-    parse,
-)
+from .capability import Table
+from .versions import Version, find_closest, has_fix, is_between, parse
 
 Mode = Literal["csi_proxy", "host_process"]
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, is_between
+from .versions import Version, is_between
 
 # Features that every table has to answer. Those in _OPEN continue with a name; "*" answers for every other name.
 ACCESS_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")

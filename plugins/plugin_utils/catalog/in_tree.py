@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse
+from .versions import Version, parse
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.in_tree import PLUGINS, InTree
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import (
-    Object,
-    TranslationError,
-    find_plugin,
-    translate_volume,
-)
+from .in_tree import PLUGINS, InTree
+from .translation import Object, TranslationError, find_plugin, translate_volume
 
 # Fields of in-tree volumes that a driver of this collection takes over.
 CONVERTED = ("awsElasticBlockStore", "azureDisk", "azureFile", "gcePersistentDisk", "vsphereVolume")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse
+from .versions import Version, parse
 
 # First release whose storage operators bring Windows node plugins, which must then be the only ones of these drivers: HostProcess
 # containers that use csi-proxy. "OpenShift 5.x" with Azure File and vSphere first, in

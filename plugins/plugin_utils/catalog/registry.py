@@ -5,15 +5,8 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.drivers import (
-    aws_ebs,
-    azure_disk,
-    azure_file,
-    gce_pd,
-    smb,
-    vsphere,
-)
+from .base import Driver
+from .drivers import aws_ebs, azure_disk, azure_file, gce_pd, smb, vsphere
 
 DRIVERS: dict[str, Driver] = {
     driver.key: driver

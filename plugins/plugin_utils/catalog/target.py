@@ -12,8 +12,8 @@ import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding, blocker
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import is_above, parse
+from ..base.findings import Finding, blocker
+from .versions import is_above, parse
 
 # kubelet is another name of kubernetes: the release that the Windows nodes come to.
 KEYS = ("kubernetes", "kubelet", "openshift", "wmco")

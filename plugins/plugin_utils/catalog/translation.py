@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.in_tree import PLUGINS, InTree
+from .in_tree import PLUGINS, InTree
 
 Object = Mapping[str, Any]
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse
+from .versions import Version, parse
 
 CsiProxyChange = Literal["kept", "added", "removed", "none"]
 

@@ -10,12 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.observation import (
-    ConversionClaim,
-    ConversionVolume,
-    ConversionWorkload,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import ConversionRecord, Side
+from .observation import ConversionClaim, ConversionVolume, ConversionWorkload
+from .record import ConversionRecord, Side
 
 
 @dataclass(frozen=True, slots=True)

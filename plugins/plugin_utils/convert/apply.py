@@ -16,34 +16,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import (
-    Awaited,
-    Waits,
-    render_progress,
-    report_progress,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import actions as do
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import explain, objects
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.decide import decide_move
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.observation import (
-    PROTECTION,
-    ConversionClaim,
-    ConversionVolume,
-    ConversionWorkload,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.observe import ConversionObserver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import ConversionLimits
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import ConversionRecord, Side
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.records import Records
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.read import Digest, read_digest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import FIELD_MANAGER, Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, StreamError, UnreachableError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.fencing import Reference, fence
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import choose_node
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.observe import read_nodes
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.pod import CONTAINER, MOUNT
+from ..base.waiting import Awaited, Waits, render_progress, report_progress
+from ..data.read import Digest, read_digest
+from ..kube import kinds
+from ..kube.client import FIELD_MANAGER, Client
+from ..kube.errors import ClusterError, StreamError, UnreachableError
+from ..kube.fencing import Reference, fence
+from ..kube.kinds import Kind
+from ..verify.nodes import choose_node
+from ..verify.observe import read_nodes
+from ..verify.pod import CONTAINER, MOUNT
+from . import actions as do
+from . import explain, objects
+from .decide import decide_move
+from .observation import PROTECTION, ConversionClaim, ConversionVolume, ConversionWorkload
+from .observe import ConversionObserver
+from .options import ConversionLimits
+from .record import ConversionRecord, Side
+from .records import Records
 
 # Seconds between observations: short at first, since most steps are quick.
 _FIRST, _LAST = 0.2, 2.0

@@ -7,13 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import objects
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import (
-    ConversionFacts,
-    ConversionRequest,
-    Eligibility,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import ConversionRecord, RecordedVolume
+from . import objects
+from .eligibility import ConversionFacts, ConversionRequest, Eligibility
+from .record import ConversionRecord, RecordedVolume
 
 
 def create_record(facts: ConversionFacts, entry: Eligibility, desired: ConversionRequest, key: str) -> ConversionRecord:

@@ -13,14 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import actions as do
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import objects, observation
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.observation import (
-    ConversionClaim,
-    ConversionObservation,
-    ConversionVolume,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import ConversionRecord, Step
+from . import actions as do
+from . import objects, observation
+from .observation import ConversionClaim, ConversionObservation, ConversionVolume
+from .record import ConversionRecord, Step
 
 RUN_AGAIN = "Run again with the same record, or roll back."
 

@@ -13,27 +13,19 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding, blocker, warning
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.in_tree import InTree
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.native import Native, convert_volume
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import TranslationError, find_plugin
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.objects import (
-    format_retention_command,
-    name_helper,
-    parse_lock,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.observation import find_unknown_finalizers
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import (
-    ConversionRecord,
-    RecordedWorkload,
-    Variant,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import HELM, Marks
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import list_claims
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.migration import decide_way, reports_csi
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import ProofNode, can_reach
+from ..base.findings import Finding, blocker, warning
+from ..catalog.base import Driver
+from ..catalog.in_tree import InTree
+from ..catalog.native import Native, convert_volume
+from ..catalog.translation import TranslationError, find_plugin
+from ..kube.labels import HELM, Marks
+from ..kube.pod import list_claims
+from ..preflight.facts.nodes import ObservedCsiNode
+from ..preflight.migration import decide_way, reports_csi
+from ..verify.nodes import ProofNode, can_reach
+from .objects import format_retention_command, name_helper, parse_lock
+from .observation import find_unknown_finalizers
+from .record import ConversionRecord, RecordedWorkload, Variant
 
 Object = Mapping[str, Any]
 

@@ -5,12 +5,8 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.actions import (
-    DeleteVolume,
-    StopConversion,
-    StopHelper,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import ConversionRecord, Step
+from .actions import DeleteVolume, StopConversion, StopHelper
+from .record import ConversionRecord, Step
 
 # The variables that make a conversion final, and that roll it back before.
 FINAL, ROLL_BACK = "final (kubewin_convert_final=true)", "state rolled_back (kubewin_convert_roll_back=true)"

@@ -10,13 +10,13 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.native import Native
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import ConversionRecord, Side
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import ProofNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.pod import define_reading_pod
+from ..catalog.native import Native
+from ..kube import kinds
+from ..kube.kinds import Kind
+from ..kube.labels import MANAGED_BY, MANAGER, PART_OF
+from ..verify.nodes import ProofNode
+from ..verify.pod import define_reading_pod
+from .record import ConversionRecord, Side
 
 PART = "convert"
 # On a claim: run and generation of its conversion. On a volume: the run and the side, old or new.

@@ -9,12 +9,23 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_number
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import find_plugin
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import objects
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import ConversionFacts, ConversionRequest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.observation import (
+from ..base.decode import read_number
+from ..catalog.base import Driver
+from ..catalog.translation import find_plugin
+from ..drivers.installed import list_controllers
+from ..kube import kinds
+from ..kube.client import Client
+from ..kube.errors import ClusterError
+from ..kube.kinds import Kind
+from ..kube.labels import build_selector
+from ..kube.node import ObservedNode
+from ..kube.pod import PodFacts, list_claims
+from ..kube.times import parse_time
+from ..preflight.index import BY_NAME
+from ..verify.objects import name_attachment
+from . import objects
+from .eligibility import ConversionFacts, ConversionRequest
+from .observation import (
     ConversionClaim,
     ConversionObservation,
     ConversionVolume,
@@ -22,18 +33,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.observation im
     HelperState,
     VolumeSide,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import ConversionRecord, RecordedWorkload
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import list_controllers
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import build_selector
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts, list_claims
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import name_attachment
+from .record import ConversionRecord, RecordedWorkload
 
 
 def read_facts(client: Client, desired: ConversionRequest) -> ConversionFacts:

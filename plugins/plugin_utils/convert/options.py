@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import ConversionRequest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+from ..kube.errors import ClusterError
+from .eligibility import ConversionRequest
 
 # Where the second copy of each record is, so that deleting one namespace loses nothing.
 SECOND_NAMESPACE = "kubewin-records"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import FormatError, read
+from ..base.stored import FormatError, read
 
 SCHEMA = 1
 

@@ -12,18 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import FormatError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import objects
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import (
-    STEPS,
-    ConversionRecord,
-    from_json,
-    select_newest,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.store import LIMIT, ConfigMaps
+from ..base.grouped import group_values
+from ..base.stored import FormatError
+from ..kube.client import Client
+from ..kube.errors import ClusterError
+from ..kube.store import LIMIT, ConfigMaps
+from . import objects
+from .record import STEPS, ConversionRecord, from_json, select_newest
 
 _TEXT = "record.txt"
 # Bytes that a record leaves before the first change for what later steps add.

@@ -11,32 +11,24 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import actions as do
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import explain
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.apply import (
-    ConversionOutcome,
-    ConversionStoppedError,
-    Converter,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.begin import create_record
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.decide import decide_move
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import (
-    ConversionRequest,
-    drop_leftovers,
-    evaluate,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.objects import build_labels, name_lease, parse_lock
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.observe import ConversionObserver, read_facts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import RunOptions
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import ConversionRecord
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.records import Records
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import Lease, LeaseSubject, bind_client
+from ..base.findings import Finding
+from ..base.stored import serialize
+from ..kube import kinds
+from ..kube.client import Client
+from ..kube.errors import ClusterError
+from ..kube.holder import identify_process
+from ..kube.lease import Lease, LeaseSubject, bind_client
+from . import actions as do
+from . import explain
+from .apply import ConversionOutcome, ConversionStoppedError, Converter
+from .begin import create_record
+from .decide import decide_move
+from .eligibility import ConversionRequest, drop_leftovers, evaluate
+from .objects import build_labels, name_lease, parse_lock
+from .observe import ConversionObserver, read_facts
+from .options import RunOptions
+from .record import ConversionRecord
+from .records import Records
 
 Status = Literal["to_do", "native", "nothing", "refused", "converted", "reversible", "rolled_back", "failed", "not_run"]
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import FormatError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compact import summarize
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import Manifest, from_json
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.store import ConfigMaps, TooLargeError
+from ..base.stored import FormatError
+from ..kube.client import Client
+from ..kube.errors import ClusterError
+from ..kube.store import ConfigMaps, TooLargeError
+from .compact import summarize
+from .manifest import Manifest, from_json
 
 PART = "workload-data"
 KEY = "baseline.jsonl"

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import FileEntry
+from .manifest import FileEntry
 
 # A command line of Windows holds 32767 characters; there is more on it than names.
 _WORDS = 20000

@@ -10,8 +10,8 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import FileEntry, FolderDigest, Gap, Manifest
+from ..base.grouped import group_values
+from .manifest import FileEntry, FolderDigest, Gap, Manifest
 
 # Maximum number of directories, and of paths that could not be read, that are kept.
 MOST = 2000

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compact import digest_folders, is_append_only
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import FileEntry, FolderDigest, Gap, Manifest
+from .compact import digest_folders, is_append_only
+from .manifest import FileEntry, FolderDigest, Gap, Manifest
 
 # missing, added: a path. changed: a file's content or size. written: a file that was written to, its content unread. shortened,
 # rewritten: a file that may only grow. retargeted: a link. replaced: something of one kind by something of another.

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compare import VolumeComparison
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import Manifest, summarize_counts
+from .compare import VolumeComparison
+from .manifest import Manifest, summarize_counts
 
 # More lines of a kind than that are counted.
 _LINES = 50

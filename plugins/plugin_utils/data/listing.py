@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import NOT_DATA, FileEntry, Gap
+from .manifest import NOT_DATA, FileEntry, Gap
 
 # cmd interprets these in a path, and not all can be quoted.
 UNSPEAKABLE = frozenset('%^&|<>"!')

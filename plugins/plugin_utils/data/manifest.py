@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_json
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import FormatError, restore, serialize
+from ..base.decode import read_json
+from ..base.stored import FormatError, restore, serialize
 
 SCHEMA = 1
 # Known without reading.

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import ProofNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.pod import define_reading_pod
+from ..kube.pod import PodFacts
+from ..verify.nodes import ProofNode
+from ..verify.pod import define_reading_pod
 
 LABELS = {"app.kubernetes.io/managed-by": "kubewin.csi", "app.kubernetes.io/part-of": "workload-data"}
 # Longer than reading may take, so that the pod of a run that died ends by itself.

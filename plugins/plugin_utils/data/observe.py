@@ -12,23 +12,23 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import Awaited, Waits, report_progress
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data import compare, objects
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.choice import ReadLimits, choose_sample
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.listing import UNSPEAKABLE, DirectoryListing
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import How, Manifest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.read import ContainerFolder, Reader
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import Lease, LeaseSubject
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify import explain
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import choose_node
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.observe import read_nodes
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.pod import CONTAINER, MOUNT
+from ..base.text import join_lines
+from ..base.waiting import Awaited, Waits, report_progress
+from ..kube import kinds
+from ..kube.client import Client
+from ..kube.errors import ClusterError
+from ..kube.holder import identify_process
+from ..kube.lease import Lease, LeaseSubject
+from ..kube.pod import PodFacts
+from ..verify import explain
+from ..verify.nodes import choose_node
+from ..verify.observe import read_nodes
+from ..verify.pod import CONTAINER, MOUNT
+from . import compare, objects
+from .choice import ReadLimits, choose_sample
+from .listing import UNSPEAKABLE, DirectoryListing
+from .manifest import How, Manifest
+from .read import ContainerFolder, Reader
 
 _LOOK = 0.5
 

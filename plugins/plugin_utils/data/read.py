@@ -15,14 +15,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import encode_controls
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import render_progress
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data import listing
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.choice import ReadLimits, split_command_line
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.listing import DirectoryListing
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import EMPTY, NOT_DATA, FileEntry, Gap
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, StreamError
+from ..base.text import encode_controls
+from ..base.waiting import render_progress
+from ..kube.client import Client
+from ..kube.errors import ClusterError, StreamError
+from . import listing
+from .choice import ReadLimits, split_command_line
+from .listing import DirectoryListing
+from .manifest import EMPTY, NOT_DATA, FileEntry, Gap
 
 _CHUNK = 1 << 20
 # What tar's --exclude takes for a pattern.

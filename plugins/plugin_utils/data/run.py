@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data import explain
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.baselines import BaselineError, Baselines
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.choice import ReadLimits
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compare import LOST, compare_manifests
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import Manifest, summarize_counts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.observe import DataRequest, ReadableClaim, VolumeReader
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import require_roles
+from ..base.stored import serialize
+from ..kube.client import Client
+from ..kube.errors import ClusterError
+from ..kube.permissions import require_roles
+from . import explain
+from .baselines import BaselineError, Baselines
+from .choice import ReadLimits
+from .compare import LOST, compare_manifests
+from .manifest import Manifest, summarize_counts
+from .observe import DataRequest, ReadableClaim, VolumeReader
 
 # In a result; baselines hold everything.
 _SHOWN = 1000

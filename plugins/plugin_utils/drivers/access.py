@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, Rule
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, list_needs
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import is_absent_or_ours
+from ..catalog.base import Driver, Rule
+from ..kube.access import Need, list_needs
+from ..kube.labels import is_absent_or_ours
+from .model import DriverRequest
 
 _RBAC = "rbac.authorization.k8s.io"
 _STORAGE = "storage.k8s.io"

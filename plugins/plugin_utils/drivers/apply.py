@@ -9,32 +9,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import read_uses
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.apply import (
-    FailedTemplate,
-    Notify,
-    Roller,
-    RollResult,
-    hold_lease,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import (
-    RollOptions,
-    RollState,
-    RollStep,
-    find_state,
-    list_refusals,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules, evaluate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutHost, hash_template
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import RolloutTarget, RolloutView
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import list_needs
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier, Outcome
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.definitions import find_daemon_set
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MODE, build_selector, is_absent_or_ours
+from ..catalog.base import Driver
+from ..kube import kinds
+from ..kube.access import list_needs
+from ..kube.apply import Applier, Outcome
+from ..kube.client import Client
+from ..kube.definitions import find_daemon_set
+from ..kube.errors import ClusterError
+from ..kube.labels import MODE, build_selector, is_absent_or_ours
+from .removal_observe import read_uses
+from .rollout.apply import FailedTemplate, Notify, Roller, RollResult, hold_lease
+from .rollout.decide import RollOptions, RollState, RollStep, find_state, list_refusals
+from .rollout.evaluate import GateRules, evaluate
+from .rollout.facts import RolloutHost, hash_template
+from .rollout.observe import RolloutTarget, RolloutView
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGER
+from ..base.grouped import group_values
+from ..catalog.base import Driver
+from ..catalog.registry import DRIVERS
+from ..kube import kinds
+from ..kube.client import Client
+from ..kube.daemon_set import ObservedDaemonSet
+from ..kube.errors import ClusterError
+from ..kube.labels import MANAGER
 
 _CONTROLLERS = {name: driver for driver in DRIVERS.values() for name in driver.controller.deployments}
 

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
+from ..catalog.base import Driver
+from ..kube.daemon_set import ObservedDaemonSet
+from ..kube.node import ObservedNode
+from . import declared
 
 OPENSHIFT_CONTAINER = "csi-driver"
 

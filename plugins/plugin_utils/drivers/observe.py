@@ -9,25 +9,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse_image_tag
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.access import list_deploy_needs, list_roles
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import list_controllers
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import (
-    DriverController,
-    DriverRequest,
-    DriverSnapshot,
-    name_record,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import choose_namespace
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, find_missing_needs, list_rules
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGER, read_creation
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import list_bind_commands
+from ..catalog.base import Driver
+from ..catalog.versions import parse_image_tag
+from ..kube import kinds
+from ..kube.access import Need, find_missing_needs, list_rules
+from ..kube.client import Client
+from ..kube.daemon_set import ObservedDaemonSet
+from ..kube.errors import ClusterError
+from ..kube.labels import MANAGER, read_creation
+from ..kube.node import ObservedNode
+from ..kube.permissions import list_bind_commands
+from .access import list_deploy_needs, list_roles
+from .installed import list_controllers
+from .model import DriverController, DriverRequest, DriverSnapshot, name_record
+from .plan import choose_namespace
 
 
 def read_snapshot(client: Client, driver: Driver, desired: DriverRequest) -> DriverSnapshot:

@@ -12,9 +12,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding, blocker
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
+from ..base.findings import Finding, blocker
+from ..base.text import join_lines
+from .model import DriverRequest
 
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")

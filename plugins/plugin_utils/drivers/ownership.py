@@ -18,18 +18,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding, note, warning
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest, DriverSnapshot
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import (
-    HELM,
-    MANAGED_BY,
-    MANAGER,
-    OPENSHIFT_OPERATOR,
-    Marks,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
+from ..base.findings import Finding, note, warning
+from ..catalog.base import Driver, ModeRule
+from ..kube.daemon_set import ObservedDaemonSet
+from ..kube.labels import HELM, MANAGED_BY, MANAGER, OPENSHIFT_OPERATOR, Marks
+from ..kube.node import ObservedNode
+from .model import DriverRequest, DriverSnapshot
 
 PLATFORMS = {
     "openshift": "OpenShift",

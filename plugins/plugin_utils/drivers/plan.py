@@ -9,20 +9,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding, blocker, note
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import options, ownership, prerequisites
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import (
-    DriverController,
-    DriverRequest,
-    DriverSnapshot,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.release import ReleaseChoice, choose_release
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.settings import make_settings
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGER, is_absent_or_ours
+from ..base.findings import Finding, blocker, note
+from ..base.grouped import group_values
+from ..base.stored import serialize
+from ..catalog.base import Driver, ModeRule
+from ..catalog.versions import Version, parse
+from ..kube.labels import MANAGER, is_absent_or_ours
+from . import options, ownership, prerequisites
+from .model import DriverController, DriverRequest, DriverSnapshot
+from .release import ReleaseChoice, choose_release
+from .settings import make_settings
 
 # Volumes in use that a finding names for a Node.
 _SHOWN = 10

@@ -8,29 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding, Severity, blocker, note, warning
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy, wmco
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse, parse_image_tag
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import ownership
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import (
-    DriverController,
-    DriverRequest,
-    DriverSnapshot,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.release import (
-    match_image,
-    read_containerd_release,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import (
-    HANDOVER,
-    MANAGED_BY,
-    MANAGER,
-    SERVING_LABEL,
-    SERVING_VALUE,
-    is_absent_or_ours,
-)
+from ..base.findings import Finding, Severity, blocker, note, warning
+from ..catalog import csi_proxy, wmco
+from ..catalog.base import Driver, ModeRule
+from ..catalog.versions import Version, parse, parse_image_tag
+from ..kube.daemon_set import ObservedDaemonSet
+from ..kube.labels import HANDOVER, MANAGED_BY, MANAGER, SERVING_LABEL, SERVING_VALUE, is_absent_or_ours
+from . import ownership
+from .model import DriverController, DriverRequest, DriverSnapshot
+from .release import match_image, read_containerd_release
 
 # The parameter that names a file system, in lower case: Azure's own and the one of the provisioner.
 FILE_SYSTEM = ("fstype", "csi.storage.k8s.io/fstype")

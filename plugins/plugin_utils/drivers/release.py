@@ -10,21 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding, blocker, note, warning
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import openshift
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import IMAGE_ROLES, Driver, ModeRule
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import (
-    Version,
-    find_closest,
-    parse,
-    parse_image_tag,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import (
-    DriverController,
-    DriverRequest,
-    DriverSnapshot,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
+from ..base.findings import Finding, blocker, note, warning
+from ..catalog import openshift
+from ..catalog.base import IMAGE_ROLES, Driver, ModeRule
+from ..catalog.versions import Version, find_closest, parse, parse_image_tag
+from ..kube.node import ObservedNode
+from .model import DriverController, DriverRequest, DriverSnapshot
 
 # Windows Server 2022: from here on Windows promises that a newer host runs an older image.
 _FIRST_COMPATIBLE = 20348

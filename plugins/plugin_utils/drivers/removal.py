@@ -16,17 +16,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import (
-    is_finished,
-    is_host_process,
-    is_owned_by,
-    list_claims,
-    list_host_paths,
-)
+from ..catalog import in_tree
+from ..catalog.base import Driver
+from ..kube.daemon_set import ObservedDaemonSet
+from ..kube.labels import MANAGED_BY, MANAGER, PART_OF
+from ..kube.pod import is_finished, is_host_process, is_owned_by, list_claims, list_host_paths
 
 _PIPE = re.compile(r"^[\\/]+\.[\\/]+pipe[\\/]+(csi-proxy-[a-z0-9-]+)", re.IGNORECASE)
 _SHOWN = 20

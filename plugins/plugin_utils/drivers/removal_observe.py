@@ -9,19 +9,13 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import Awaited, Waits
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import (
-    VolumeUse,
-    find_uses,
-    is_served_without_pipes,
-    list_pipe_users,
-    make_selector,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import GoneError, UnreachableError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
+from ..base.waiting import Awaited, Waits
+from ..catalog.base import Driver
+from ..kube import kinds
+from ..kube.client import Client
+from ..kube.errors import GoneError, UnreachableError
+from ..kube.kinds import Kind
+from .removal import VolumeUse, find_uses, is_served_without_pipes, list_pipe_users, make_selector
 
 # First what makes pods, last what they stand on.
 KINDS: tuple[Kind, ...] = (

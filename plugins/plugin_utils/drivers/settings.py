@@ -8,15 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule, Probe
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import (
-    MANAGED_BY,
-    MANAGER,
-    SERVING_LABEL,
-    SERVING_VALUE,
-)
+from ..catalog.base import Driver, ModeRule, Probe
+from ..catalog.versions import Version, parse
+from ..kube.labels import MANAGED_BY, MANAGER, SERVING_LABEL, SERVING_VALUE
+from .model import DriverRequest
 
 # Upstream tolerates every taint that keeps pods away or throws them out, so that storage comes up wherever a node does.
 _TOLERATE_EVERYTHING = ({"effect": "NoExecute", "operator": "Exists"}, {"effect": "NoSchedule", "operator": "Exists"})

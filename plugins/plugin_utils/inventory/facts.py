@@ -13,11 +13,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import restore, serialize
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import detect_platform_of_nodes
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
+from ..base.stored import restore, serialize
+from ..catalog import wmco
+from ..catalog.registry import DRIVERS
+from ..drivers.ownership import detect_platform_of_nodes
+from ..kube.node import ObservedNode
 
 SCHEMA = 1
 

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.address import INSTANCE, choose, explain_unusable
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.facts import Instance, NodeListed, Observation
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.matching import Host, Node, match_hosts
+from ..catalog import wmco
+from .address import INSTANCE, choose, explain_unusable
+from .facts import Instance, NodeListed, Observation
+from .matching import Host, Node, match_hosts
 
 # The default group of the plays, and its members from this inventory.
 ALL = "windows"

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.wmco import OPERATOR_NAMESPACE
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.facts import Observation
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
+from ..catalog.wmco import OPERATOR_NAMESPACE
+from ..kube import kinds
+from ..kube.client import Client
+from .facts import Observation
 
 INSTANCES = "windows-instances"
 

@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.compare import Change, compare_object
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, is_stale_write
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.transport import Answer
+from . import kinds
+from .compare import Change, compare_object
+from .errors import ClusterError, is_stale_write
+from .kinds import Kind
+from .transport import Answer
 
 # Writes of others between the two requests of a comparison, before it is made over both states.
 _TRIES = 8

@@ -11,32 +11,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.background import begin
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import DecodeError, decode, read_number
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import (
-    decode_controls,
-    encode_json_controls,
-    join_lines,
-    mask_controls,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import (
-    EVICT,
-    MODIFIED,
-    ApiCall,
-    ClusterError,
-    GoneError,
-    describe_failure,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.streams import Executed, Output, read_messages
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.transport import (
-    SILENCE,
-    Answer,
-    Transport,
-    raise_cluster_errors,
-)
+from ..base.background import begin
+from ..base.decode import DecodeError, decode, read_number
+from ..base.text import decode_controls, encode_json_controls, join_lines, mask_controls
+from . import kinds
+from .access import Need
+from .errors import EVICT, MODIFIED, ApiCall, ClusterError, GoneError, describe_failure
+from .kinds import Kind
+from .streams import Executed, Output, read_messages
+from .transport import SILENCE, Answer, Transport, raise_cluster_errors
 
 FIELD_MANAGER = "kubewin.csi"
 

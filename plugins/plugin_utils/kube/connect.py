@@ -17,21 +17,12 @@ from ansible.module_utils.basic import missing_required_lib
 from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions import CoreException
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS, refuse_unknown_driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import (
-    ClusterError,
-    UnreachableError,
-    read_status,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.faults import (
-    find_cause,
-    is_connection,
-    is_refused,
-    read_body,
-    read_status_code,
-)
+
+from ..catalog.base import Driver
+from ..catalog.registry import DRIVERS, refuse_unknown_driver
+from .client import Client
+from .errors import ClusterError, UnreachableError, read_status
+from .faults import find_cause, is_connection, is_refused, read_body, read_status_code
 
 # Seconds to wait for an API server that refuses connections: it restarts, or the URL is wrong.
 _REFUSED_FOR = 10.0

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGED_BY, MODE, OPENSHIFT_OPERATOR, Marks
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import list_host_paths
+from .labels import MANAGED_BY, MODE, OPENSHIFT_OPERATOR, Marks
+from .pod import list_host_paths
 
 _VARIABLE = re.compile(r"\$\(([^)]+)\)")
 # Arguments and variables with the socket for https://github.com/kubernetes-csi/node-driver-registrar, and with the driver's name.

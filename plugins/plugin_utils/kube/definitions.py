@@ -9,10 +9,11 @@ import json
 from typing import Any
 
 from ansible.module_utils.common.yaml import yaml_dump, yaml_load_all
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Outcome
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from yaml import YAMLError
+
+from . import kinds
+from .apply import Outcome
+from .errors import ClusterError
 
 # What Ansible puts in the place of a secret (ansible.module_utils.common.parameters).
 _HIDDEN = ("********", "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER")

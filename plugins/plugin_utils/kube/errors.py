@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import DecodeError, read_object
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import encode_json_controls, join_lines
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
+from ..base.decode import DecodeError, read_object
+from ..base.text import encode_json_controls, join_lines
+from .access import Need
+from .kinds import Kind
 
 
 class ClusterError(Exception):

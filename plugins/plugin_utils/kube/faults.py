@@ -8,8 +8,8 @@ Both may be absent where this is only checked.
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_number
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
+from ..base.decode import read_number
+from ..base.text import join_lines
 
 
 def read_status_code(error: BaseException) -> int | None:

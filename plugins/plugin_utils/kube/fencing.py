@@ -24,9 +24,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.modify import modify
+from .client import Client
+from .kinds import Kind
+from .modify import modify
 
 # On a fenced object: the holder that fenced it, and the resourceVersion of the Lease when it took over.
 FENCED_BY = "kubewin.io/fenced-by"

@@ -15,8 +15,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_number
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
+from ..base.decode import read_number
+from .times import parse_time
 
 _PROC = Path("/proc")
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import find_controller
+from .pod import find_controller
 
 SERVING_LABEL = "kubewin.io/csi-proxy"
 SERVING_VALUE = "serving"

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import FIELD_MANAGER, Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, UnreachableError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.fencing import Reference, fence
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import Held, is_dead
+from . import kinds
+from .client import FIELD_MANAGER, Client
+from .errors import ClusterError, UnreachableError
+from .fencing import Reference, fence
+from .holder import Held, is_dead
 
 # Seconds without a renewal after which the next run may follow, by its own clock.
 SECONDS = 45

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import FIELD_MANAGER, Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ApiCall, ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
+from .client import FIELD_MANAGER, Client
+from .errors import ApiCall, ClusterError
+from .kinds import Kind
 
 Object = dict[str, Any]
 

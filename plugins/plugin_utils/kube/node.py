@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import DecodeError, read_object
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
+from ..base.decode import DecodeError, read_object
+from ..base.text import join_lines
+from ..catalog import wmco
 
 _NODE_IDS = "csi.volume.kubernetes.io/nodeid"
 BUILD_LABEL = "node.kubernetes.io/windows-build"

@@ -11,18 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import (
-    EXAMPLE,
-    Need,
-    bind_commands,
-    find_missing_needs,
-    has_rule,
-    list_role_needs,
-    list_rules,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+
+from . import kinds
+from .access import EXAMPLE, Need, bind_commands, find_missing_needs, has_rule, list_role_needs, list_rules
+from .client import Client
+from .errors import ClusterError
 
 FILES = Path(__file__).resolve().parents[3] / "roles" / "csi_driver" / "files"
 SHIPPED = "roles/csi_driver/files/kubewin-rbac.yaml"

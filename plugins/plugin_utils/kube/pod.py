@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
+from ..base.text import join_lines
+from .times import parse_time
 
 MIRROR = "kubernetes.io/config.mirror"
 REVISION = "controller-revision-hash"

@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import Awaited, Waits
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import CORDONED
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts, list_claims
+from ..base.waiting import Awaited, Waits
+from . import kinds
+from .client import Client
+from .labels import CORDONED
+from .pod import PodFacts, list_claims
 
 Object = dict[str, Any]
 

@@ -14,11 +14,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import inflate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import FIELD_MANAGER, Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
+from ..base.decode import inflate
+from . import kinds
+from .client import FIELD_MANAGER, Client
+from .errors import ClusterError
+from .labels import MANAGED_BY, MANAGER, PART_OF
 
 # Bytes of all values of a ConfigMap (ValidateConfigMap in kubernetes/kubernetes, pkg/apis/core/validation/validation.go).
 LIMIT = 1 << 20

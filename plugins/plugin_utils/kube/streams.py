@@ -20,17 +20,11 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import DecodeError, read_number, read_object
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import decode_controls, join_lines, mask_controls
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import (
-    ApiCall,
-    ClusterError,
-    StreamError,
-    describe_failure,
-    list_causes,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.faults import find_cause
+from ..base.decode import DecodeError, read_number, read_object
+from ..base.text import decode_controls, join_lines, mask_controls
+from . import kinds
+from .errors import ApiCall, ClusterError, StreamError, describe_failure, list_causes
+from .faults import find_cause
 
 PROTOCOL = "v4.channel.k8s.io"
 _OUTPUT, _ERRORS, _END = 1, 2, 3

@@ -21,28 +21,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any, Protocol, TypeVar
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import SIZE, DecodeError, decode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import (
-    decode_controls,
-    encode_json_controls,
-    join_lines,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import (
-    EVICT,
-    UNTYPED,
-    ApiCall,
-    ClusterError,
-    UnreachableError,
-    describe_failure,
-    find_budget_refusal,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.faults import (
-    find_cause,
-    is_connection,
-    read_body,
-    read_retry_after,
-    read_status_code,
-)
+from ..base.decode import SIZE, DecodeError, decode
+from ..base.text import decode_controls, encode_json_controls, join_lines
+from .errors import EVICT, UNTYPED, ApiCall, ClusterError, UnreachableError, describe_failure, find_budget_refusal
+from .faults import find_cause, is_connection, read_body, read_retry_after, read_status_code
 
 # Seconds of silence after which a request is given up and made again.
 SILENCE = 30.0

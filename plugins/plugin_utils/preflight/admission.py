@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import NODE_SELECTOR
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedTemplate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, version_of
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.limits import (
+from .facts.cluster import NODE_SELECTOR
+from .facts.workloads import ObservedTemplate
+from .index import Index, version_of
+from .limits import (
     find_contested_default,
     find_excess,
     find_missing,
@@ -22,8 +22,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.limits impor
     sum_up_claims,
     sum_up_pod,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split, StepAnswer
+from .verdict import Finding
+from .walk.steps import PodToStart, Split, StepAnswer
 
 _ENFORCE = "pod-security.kubernetes.io/enforce"
 # Since these releases the policy exempts pods of Windows, forbids hosts of probes, and lets pods in a user namespace run as any user.

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import BUILD_LABEL
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.fields import ASSUMED_OF_DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.pod_spec import Dependency
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import format_list, format_number
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.subjects import Subjects
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Workload
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Assumption
+from ..catalog import wmco
+from ..kube.node import BUILD_LABEL
+from .facts.fields import ASSUMED_OF_DRIVERS
+from .facts.pod_spec import Dependency
+from .index import BY_NAME, Index
+from .render.words import format_list, format_number
+from .subjects import Subjects
+from .usage import Workload
+from .verdict import Assumption
 
 # In the order of a report: what is assumed, by what pods depend on.
 _GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {

@@ -9,20 +9,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Literal
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse, parse_image_tag
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import model, ownership, prerequisites
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import ObservedController
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import (
-    create_finding,
-    pass_on,
-    report_unread_lists,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.nodes import read_running_release
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
+from ..catalog import in_tree
+from ..catalog.base import Driver
+from ..catalog.versions import parse, parse_image_tag
+from ..drivers import model, ownership, prerequisites
+from .facts.cluster import ObservedController
+from .facts.snapshot import Snapshot
+from .index import BY_NAME, Index
+from .known import create_finding, pass_on, report_unread_lists
+from .nodes import read_running_release
+from .verdict import Finding
 
 
 def view(snapshot: Snapshot, driver: Driver) -> model.DriverSnapshot:

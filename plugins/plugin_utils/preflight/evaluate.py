@@ -12,30 +12,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.collector import pause_collector
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import (
-    cluster_checks,
-    nodes,
-    target,
-    volumes,
-    workloads,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.assumptions import collect_assumptions
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.subjects import (
-    collect_subjects,
-    find_migrated_nodes,
-    list_migrated_plugins,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import find_usage
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
-    NO_TARGET,
-    SEVERITIES,
-    Finding,
-    Report,
-    Target,
-)
+from ..base.collector import pause_collector
+from . import cluster_checks, nodes, target, volumes, workloads
+from .assumptions import collect_assumptions
+from .facts.snapshot import Snapshot
+from .index import Index
+from .subjects import collect_subjects, find_migrated_nodes, list_migrated_plugins
+from .usage import find_usage
+from .verdict import NO_TARGET, SEVERITIES, Finding, Report, Target
 
 
 @dataclass(frozen=True, slots=True)

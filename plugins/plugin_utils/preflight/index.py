@@ -16,45 +16,23 @@ from functools import cached_property, reduce
 from itertools import chain
 from operator import or_
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import REGIONS, ZONES
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import (
-    explain_exclusion,
-    matches_expression,
-    tolerates,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGER
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode, Taint
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.admission import (
-    SYSTEM_CLASSES,
-    PodToAdmit,
-    PriorityClass,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import ObservedController
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import (
-    DriverEntry,
-    ObservedCsiNode,
-    ObservedHost,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import (
-    ANYWHERE,
-    Placement,
-    Requirement,
-    Term,
-    Toleration,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ObservedClaim
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import (
-    ObservedAttachment,
-    ObservedClass,
-    ObservedVolume,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
+from ..base.grouped import group_values
+from ..catalog import wmco
+from ..catalog.base import Driver
+from ..catalog.registry import DRIVERS
+from ..catalog.translation import REGIONS, ZONES
+from ..catalog.versions import Version, parse
+from ..drivers.rollout.scheduling import explain_exclusion, matches_expression, tolerates
+from ..kube.labels import MANAGER
+from ..kube.node import ObservedNode, Taint
+from .facts.admission import SYSTEM_CLASSES, PodToAdmit, PriorityClass
+from .facts.cluster import ObservedController
+from .facts.nodes import DriverEntry, ObservedCsiNode, ObservedHost
+from .facts.placement import ANYWHERE, Placement, Requirement, Term, Toleration
+from .facts.snapshot import Snapshot
+from .facts.sources import ObservedClaim
+from .facts.storage import ObservedAttachment, ObservedClass, ObservedVolume
+from .facts.workloads import ObservedPod, ObservedTemplate
 
 BY_NAME: Mapping[str, Driver] = {driver.name: driver for driver in DRIVERS.values()}
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base import findings as deploy
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Unread
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding, Severity
+from ..base import findings as deploy
+from .facts.snapshot import Unread
+from .verdict import Finding, Severity
 
 # One command for every rule that an account lacks; which rule it is stands in the evidence.
 _RBAC = Path(__file__).resolve().parents[3] / "roles" / "csi_driver" / "files" / "kubewin-preflight-rbac.yaml"

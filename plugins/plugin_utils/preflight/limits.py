@@ -11,15 +11,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.admission import PodToAdmit
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.resources import (
-    LimitRange,
-    LimitRangePart,
-    PodResources,
-    ResourceQuota,
-    format_amount,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ObservedClaim
+from .facts.admission import PodToAdmit
+from .facts.resources import LimitRange, LimitRangePart, PodResources, ResourceQuota, format_amount
+from .facts.sources import ObservedClaim
 
 # By resource, in thousandths.
 Usage = Mapping[str, int]

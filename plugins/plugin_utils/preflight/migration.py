@@ -9,17 +9,13 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Literal
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.in_tree import InTree
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import (
-    TranslationError,
-    build_google_location,
-    parse_ebs_id,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import Source
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedVolume
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, version_of
+from ..catalog import wmco
+from ..catalog.in_tree import InTree
+from ..catalog.translation import TranslationError, build_google_location, parse_ebs_id
+from .facts.nodes import ObservedCsiNode
+from .facts.sources import Source
+from .facts.storage import ObservedVolume
+from .index import Index, version_of
 
 Way = Literal["csi", "in_tree", "dead", "unknown"]
 

@@ -13,31 +13,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse_image_tag
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import (
-    detect_platform_of_nodes,
-    enabling_command,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout import evaluate as gate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import UnmetCondition
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import Registration, RolloutPicture
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import DriverEntry
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import (
-    ObservedPod,
-    ObservedTemplate,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import AFTER_REBOOT, DOUBTS, create_finding
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
-    SEVERITIES,
-    Answer,
-    Finding,
-    NodeVerdict,
-    Severity,
-)
+from ..catalog.base import Driver
+from ..catalog.versions import Version, parse_image_tag
+from ..drivers.ownership import detect_platform_of_nodes, enabling_command
+from ..drivers.rollout import evaluate as gate
+from ..drivers.rollout.evaluate import UnmetCondition
+from ..drivers.rollout.facts import Registration, RolloutPicture
+from ..kube.node import ObservedNode
+from ..kube.pod import PodFacts
+from .facts.nodes import DriverEntry
+from .facts.workloads import ObservedPod, ObservedTemplate
+from .index import BY_NAME, Index
+from .known import AFTER_REBOOT, DOUBTS, create_finding
+from .verdict import SEVERITIES, Answer, Finding, NodeVerdict, Severity
 
 # A node that reboots restarts its plugin too, so only many restarts until lately are a sign.
 _RESTARTS, _LATELY = 10, timedelta(days=1)

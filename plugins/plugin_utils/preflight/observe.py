@@ -17,17 +17,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.collector import pause_collector
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.wmco import OPERATOR_NAMESPACE
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, GoneError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import wire
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.admission import PriorityClass
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import (
+from ..base.collector import pause_collector
+from ..catalog.wmco import OPERATOR_NAMESPACE
+from ..kube import kinds
+from ..kube.access import Need
+from ..kube.client import Client
+from ..kube.errors import ClusterError, GoneError
+from ..kube.kinds import Kind
+from ..kube.node import ObservedNode
+from . import wire
+from .facts.admission import PriorityClass
+from .facts.cluster import (
     ObservedCluster,
     ObservedConfigMap,
     ObservedController,
@@ -35,29 +35,16 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluste
     ObservedNamespace,
     ObservedRuntimeClass,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode, ObservedHost
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.resources import LimitRange, ResourceQuota
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import ObservedBudget, PodTable
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot, Unread
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ObservedClaim
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import (
-    ObservedAttachment,
-    ObservedClass,
-    ObservedVolume,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import (
-    ObservedPod,
-    ObservedTemplate,
-    pod_is_evaluated,
-    read_owner,
-    reads_details,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.revisions import (
-    find_doubted_templates,
-    set_revision,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import Scope, list_config_maps
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import scope as scope_of
+from .facts.nodes import ObservedCsiNode, ObservedHost
+from .facts.resources import LimitRange, ResourceQuota
+from .facts.scheduling import ObservedBudget, PodTable
+from .facts.snapshot import Snapshot, Unread
+from .facts.sources import ObservedClaim
+from .facts.storage import ObservedAttachment, ObservedClass, ObservedVolume
+from .facts.workloads import ObservedPod, ObservedTemplate, pod_is_evaluated, read_owner, reads_details
+from .revisions import find_doubted_templates, set_revision
+from .scope import Scope, list_config_maps
+from .scope import scope as scope_of
 
 T = TypeVar("T")
 Items = Sequence[Mapping[str, Any]]

@@ -14,12 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import read_revision_hash
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import (
-    ObservedPod,
-    ObservedTemplate,
-    read_owner,
-)
+from ..drivers.rollout.facts import read_revision_hash
+from .facts.workloads import ObservedPod, ObservedTemplate, read_owner
 
 
 def find_doubted_templates(

@@ -16,20 +16,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodShape, matches_labels
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, find_position, unite
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import format_number
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.framework import Scheduler
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Workload
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
-    Answer,
-    NodeRoll,
-    Roll,
-    WorkloadVerdict,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart
+from ..base.grouped import group_values
+from .facts.scheduling import PodShape, matches_labels
+from .facts.workloads import ObservedPod
+from .index import Index, find_position, unite
+from .render.words import format_number
+from .scheduler.framework import Scheduler
+from .usage import Workload
+from .verdict import Answer, NodeRoll, Roll, WorkloadVerdict
+from .walk.steps import PodToStart
 
 # A roll is simulated in so many ways, if all of them together take no more placements; few would be no proof, then it is one.
 _MOST_WAYS, _LEAST_WAYS, _MOST_PLACEMENTS = 16, 6, 10_000

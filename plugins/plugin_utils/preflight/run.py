@@ -15,30 +15,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutHost
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import explain_exclusion
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import SERVING_LABEL, SERVING_VALUE
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import (
-    ObservedController,
-    ObservedDriver,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import (
-    DriverEntry,
-    ObservedCsiNode,
-    ObservedHost,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedClass
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import (
-    ObservedPod,
-    ObservedTemplate,
-    PluginTemplate,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import SEVERITIES, Finding, Overall, Report
+from ..catalog.registry import DRIVERS
+from ..drivers.rollout.facts import RolloutHost
+from ..drivers.rollout.scheduling import explain_exclusion
+from ..kube.labels import SERVING_LABEL, SERVING_VALUE
+from ..kube.node import ObservedNode
+from ..kube.pod import PodFacts
+from .facts.cluster import ObservedController, ObservedDriver
+from .facts.nodes import DriverEntry, ObservedCsiNode, ObservedHost
+from .facts.snapshot import Snapshot
+from .facts.storage import ObservedClass
+from .facts.workloads import ObservedPod, ObservedTemplate, PluginTemplate
+from .index import Index
+from .verdict import SEVERITIES, Finding, Overall, Report
 
 # What deploying itself needs is decided by each driver's plan, which knows what the user allowed.
 _OF_THE_PLAN = "CSI-D"

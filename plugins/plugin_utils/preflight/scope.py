@@ -14,10 +14,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import ObservedController
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
+from ..catalog.registry import DRIVERS
+from ..kube.node import ObservedNode
+from .facts.cluster import ObservedController
+from .facts.workloads import ObservedPod, ObservedTemplate
 
 Key = tuple[str, str, str]
 

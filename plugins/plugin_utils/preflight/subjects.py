@@ -13,24 +13,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.in_tree import InTree
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import find_file_system
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.fields import ASSUMED_OF_VOLUMES
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Term
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import (
-    Inline,
-    ObservedClaim,
-    Source,
-    read_server,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedVolume
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.migration import Paths, find_paths
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Usage, Workload
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims, Request
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.pods import list_pods_to_start
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart
+from ..catalog import in_tree
+from ..catalog.in_tree import InTree
+from ..catalog.translation import find_file_system
+from .facts.fields import ASSUMED_OF_VOLUMES
+from .facts.placement import Term
+from .facts.sources import Inline, ObservedClaim, Source, read_server
+from .facts.storage import ObservedVolume
+from .index import BY_NAME, Index
+from .migration import Paths, find_paths
+from .usage import Usage, Workload
+from .walk.claims import Claims, Request
+from .walk.pods import list_pods_to_start
+from .walk.steps import PodToStart
 
 # Parameters of a StorageClass by which its volumes name a Secret for mounting them, in lower case
 # (https://github.com/kubernetes-csi/external-provisioner, pkg/controller/controller.go; the second is from before its 1.0).

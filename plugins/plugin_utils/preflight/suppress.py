@@ -11,13 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from fnmatch import fnmatchcase
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
-    Cause,
-    Finding,
-    Report,
-    Suppressed,
-    WorkloadVerdict,
-)
+from .verdict import Cause, Finding, Report, Suppressed, WorkloadVerdict
 
 _ID = re.compile(r"CSI-[A-Z]\d\d")
 

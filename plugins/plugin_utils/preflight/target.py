@@ -13,17 +13,17 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree, openshift, wmco
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.target import CurrentReleases, find_impossible_targets
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version, parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGER
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, version_of
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import create_finding
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding, Target
+from ..catalog import in_tree, openshift, wmco
+from ..catalog.registry import DRIVERS
+from ..catalog.target import CurrentReleases, find_impossible_targets
+from ..catalog.versions import Version, parse
+from ..kube.labels import MANAGER
+from ..kube.node import ObservedNode
+from .facts.nodes import ObservedCsiNode
+from .facts.snapshot import Snapshot
+from .index import Index, version_of
+from .known import create_finding
+from .verdict import Finding, Target
 
 # The build after it shows who runs the cluster: "v1.33.5-gke.1162000".
 _RELEASE = re.compile(r"v?\d+\.\d+(\.\d+)?", re.ASCII)

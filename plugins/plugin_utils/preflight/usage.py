@@ -13,17 +13,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import BUILD_LABEL
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import (
-    Placement,
-    Toleration,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import Inline, Volumes
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import decides, root_of
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import System
+from ..base.grouped import group_values
+from ..kube.node import BUILD_LABEL
+from .facts.placement import Placement, Toleration
+from .facts.sources import Inline, Volumes
+from .facts.workloads import ObservedPod, ObservedTemplate
+from .index import Index
+from .scope import decides, root_of
+from .verdict import System
 
 _SYSTEMS: Mapping[str, System] = {"windows": "windows", "linux": "linux"}
 OS_LABELS = ("kubernetes.io/os", "beta.kubernetes.io/os")

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base import findings
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_field_lines, join_lines
+from ..base import findings
+from ..base.stored import serialize
+from ..base.text import join_field_lines, join_lines
 
 REPORT_VERSION = 1
 

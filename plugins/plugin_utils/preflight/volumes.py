@@ -14,33 +14,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import capability, in_tree
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.capability import RequestedVolume, VolumeSupport
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import choose_google_mode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import Version
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import PROFILE
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedVolume
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index, version_of
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import create_finding, report_unread_lists
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.migration import (
-    Paths,
-    decide_control_plane,
-    explain_untranslatable,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.nodes import DriverState
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.subjects import (
-    LINUX_FILE_SYSTEMS,
-    Subject,
-    Subjects,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
-    Answer,
-    Finding,
-    VolumeVerdict,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import StepAnswer
+from ..base.grouped import group_values
+from ..catalog import capability, in_tree
+from ..catalog.base import Driver
+from ..catalog.capability import RequestedVolume, VolumeSupport
+from ..catalog.translation import choose_google_mode
+from ..catalog.versions import Version
+from .facts.cluster import PROFILE
+from .facts.storage import ObservedVolume
+from .index import BY_NAME, Index, version_of
+from .known import create_finding, report_unread_lists
+from .migration import Paths, decide_control_plane, explain_untranslatable
+from .nodes import DriverState
+from .subjects import LINUX_FILE_SYSTEMS, Subject, Subjects
+from .verdict import Answer, Finding, VolumeVerdict
+from .walk.steps import StepAnswer
 
 # From the one that allows least to the one that allows most, as Pod Security has them.
 _PROFILES = ("restricted", "baseline", "privileged")

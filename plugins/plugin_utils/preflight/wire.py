@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from types import GenericAlias
 from typing import Any, TypedDict
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts import fields
+from .facts import fields
 
 # The functional form takes only literals from a type checker.
 _typed_dict: Any = TypedDict

@@ -9,40 +9,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.admission import Admission
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.controllers.external_provisioner import (
-    ExternalProvisioner,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.controllers.persistent_volume_controller import (
-    PersistentVolumeController,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, split_bits, unite
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import (
-    change_template,
-    create_finding,
-    report_unread_lists,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.roll import simulate_roll
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.attach_capacity import (
-    AttachCapacity,
-    StartingWorkload,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.framework import Scheduler
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.subjects import Subjects
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Usage, Workload
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
-    Answer,
-    Cause,
-    Finding,
-    Roll,
-    WorkloadVerdict,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.volumes import VolumesEvaluation
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.mount import Mounts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import Places, PodToStart, StepAnswer
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.walk import Rules, Walks
+from ..kube import kinds
+from ..kube.times import parse_time
+from .admission import Admission
+from .controllers.external_provisioner import ExternalProvisioner
+from .controllers.persistent_volume_controller import PersistentVolumeController
+from .index import Index, split_bits, unite
+from .known import change_template, create_finding, report_unread_lists
+from .roll import simulate_roll
+from .scheduler.attach_capacity import AttachCapacity, StartingWorkload
+from .scheduler.framework import Scheduler
+from .subjects import Subjects
+from .usage import Usage, Workload
+from .verdict import Answer, Cause, Finding, Roll, WorkloadVerdict
+from .volumes import VolumesEvaluation
+from .walk.mount import Mounts
+from .walk.steps import Places, PodToStart, StepAnswer
+from .walk.walk import Rules, Walks
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.redactor import Redactor
-from ansible_collections.kubewin.csi.plugins.plugin_utils.support.page import render_page
-from ansible_collections.kubewin.csi.plugins.plugin_utils.support.parts import MEBIBYTE, Missing, Part, fit
+from ..base.redaction.redactor import Redactor
+from .page import render_page
+from .parts import MEBIBYTE, Missing, Part, fit
 
 # Lines about what is missing; the archive has all of them.
 _NAMED = 20

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Severity
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_field_lines
+from ..base.findings import Severity
+from ..base.grouped import group_values
+from ..base.text import join_field_lines
 
 LAYERS = ("controller", "cluster", "permissions", "connection", "node", "csi-proxy", "driver", "SMB", "workload")
 # What is expected where a finding says what is wrong.

@@ -10,20 +10,20 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.redactor import Redactor
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.drivers.azure_file import DRIVER as AZURE_FILE
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, list_role_needs
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import load_roles
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import find_controller
-from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose import ShareUse, WorkloadFacts, WorkloadPod
-from ansible_collections.kubewin.csi.plugins.plugin_utils.support.parts import Missing, Part
+from ..base.redaction.redactor import Redactor
+from ..base.text import join_lines
+from ..catalog.base import Driver
+from ..catalog.drivers.azure_file import DRIVER as AZURE_FILE
+from ..kube import kinds
+from ..kube.access import Need, list_role_needs
+from ..kube.client import Client
+from ..kube.daemon_set import ObservedDaemonSet
+from ..kube.errors import ClusterError
+from ..kube.kinds import Kind
+from ..kube.permissions import load_roles
+from ..kube.pod import find_controller
+from .diagnose import ShareUse, WorkloadFacts, WorkloadPod
+from .parts import Missing, Part
 
 # Lines of a container's log, and most bytes of it.
 LINES = 2000

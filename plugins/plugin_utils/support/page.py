@@ -14,9 +14,9 @@ from html import escape
 from typing import Any
 from urllib.parse import quote
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render import page
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import format_number
-from ansible_collections.kubewin.csi.plugins.plugin_utils.support.parts import Missing, Part
+from ..preflight.render import page
+from ..preflight.render.words import format_number
+from .parts import Missing, Part
 
 
 def render_page(

@@ -9,39 +9,27 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.wmco import ALLOW
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import DaemonSetFacts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import explain_exclusion
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import Held
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import read_uptime
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.modify import modify
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode, Taint
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.quiesce import Object, plan_cordon, plan_uncordon
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import (
-    ChangeObject,
-    select_nodes_to_read,
-    select_workloads_to_read,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Journal, UpgradeTarget, UpgradeWorkload
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.observation import (
-    OPERATOR,
-    TAINT,
-    ClusterState,
-    UpgradeNode,
-    UpgradeObservation,
-    WorkloadState,
-    read_pod,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.snapshot import NodeReleases, UpgradeSnapshot
+from ..base.text import join_lines
+from ..catalog.registry import DRIVERS
+from ..catalog.versions import parse
+from ..catalog.wmco import ALLOW
+from ..drivers.rollout.facts import DaemonSetFacts
+from ..drivers.rollout.scheduling import explain_exclusion
+from ..kube import kinds
+from ..kube.client import Client
+from ..kube.daemon_set import ObservedDaemonSet
+from ..kube.errors import ClusterError
+from ..kube.holder import Held
+from ..kube.labels import MANAGED_BY, MANAGER, PART_OF
+from ..kube.lease import read_uptime
+from ..kube.modify import modify
+from ..kube.node import ObservedNode, Taint
+from ..kube.pod import PodFacts
+from ..kube.quiesce import Object, plan_cordon, plan_uncordon
+from .decide import ChangeObject, select_nodes_to_read, select_workloads_to_read
+from .journal import Journal, UpgradeTarget, UpgradeWorkload
+from .observation import OPERATOR, TAINT, ClusterState, UpgradeNode, UpgradeObservation, WorkloadState, read_pod
+from .snapshot import NodeReleases, UpgradeSnapshot
 
 # An eviction that was refused is tried again after so many seconds, as kubectl drain does.
 _EVICT_AGAIN = 5.0

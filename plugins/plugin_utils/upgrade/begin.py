@@ -11,25 +11,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from difflib import get_close_matches
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.target import CurrentReleases, find_impossible_targets
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import is_at_least, parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import find_wrong_sizes, split_batches
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade import wmco
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import (
-    DelegatedStep,
-    fail,
-    find_left_cordoned,
-    has_reached,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import (
-    Hook,
-    Journal,
-    NodeEntry,
-    UpgradeTarget,
-    format_time,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.observation import UpgradeNode, UpgradeObservation
+from ..base.findings import Finding
+from ..catalog.target import CurrentReleases, find_impossible_targets
+from ..catalog.versions import is_at_least, parse
+from ..drivers.rollout.decide import find_wrong_sizes, split_batches
+from . import wmco
+from .decide import DelegatedStep, fail, find_left_cordoned, has_reached
+from .journal import Hook, Journal, NodeEntry, UpgradeTarget, format_time
+from .observation import UpgradeNode, UpgradeObservation
 
 
 class UpgradeRefusedError(ValueError):

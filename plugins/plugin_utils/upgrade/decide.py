@@ -14,28 +14,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import Awaited, spell
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import is_at_least
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade import maintenance_windows
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.drain import plan_drain
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import (
-    DRAINING,
-    Journal,
-    NodeEntry,
-    Step,
-    Stopping,
-    UpgradeTarget,
-    UpgradeWorkload,
-    format_time,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.maintenance_windows import MaintenanceWindow
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.observation import (
-    ClusterState,
-    UpgradeNode,
-    UpgradeObservation,
-)
+from ..base.waiting import Awaited, spell
+from ..catalog.versions import is_at_least
+from ..kube.pod import PodFacts
+from ..kube.times import parse_time
+from . import maintenance_windows
+from .drain import plan_drain
+from .journal import DRAINING, Journal, NodeEntry, Step, Stopping, UpgradeTarget, UpgradeWorkload, format_time
+from .maintenance_windows import MaintenanceWindow
+from .observation import ClusterState, UpgradeNode, UpgradeObservation
 
 StopOn = Literal["cluster", "nodes", "workloads"]
 ChangeKind = Literal["cordon", "evict", "allow", "uncordon"]

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
+from ..kube.pod import PodFacts
 
 # After its grace period a pod should have ended; this much later it is reported.
 _SLACK = timedelta(seconds=30)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import STEPS_BY_HOOK, Journal, NodeEntry, Step
+from .journal import STEPS_BY_HOOK, Journal, NodeEntry, Step
 
 _STEP_DESCRIPTIONS = {
     "cordon": "cordoned",

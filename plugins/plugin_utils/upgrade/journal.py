@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Literal
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import FormatError, read
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.snapshot import UpgradeSnapshot
+from ..base.stored import FormatError, read
+from .snapshot import UpgradeSnapshot
 
 SCHEMA = 1
 

@@ -9,13 +9,13 @@ import contextlib
 import re
 from dataclasses import replace
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import FormatError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.store import LIMIT, ConfigMaps
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.explain import describe
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Journal, from_json
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.lease import PART
+from ..base.stored import FormatError
+from ..kube.client import Client
+from ..kube.errors import ClusterError
+from ..kube.store import LIMIT, ConfigMaps
+from .explain import describe
+from .journal import Journal, from_json
+from .lease import PART
 
 _JSON, _TEXT = "journal.json", "journal.txt"
 # Maximum length of the readable text beside the journal.

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.fencing import Reference
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import Lease, LeaseSubject
+from ..kube import kinds
+from ..kube.client import Client
+from ..kube.fencing import Reference
+from ..kube.labels import MANAGED_BY, MANAGER, PART_OF
+from ..kube.lease import Lease, LeaseSubject
 
 NAME = "kubewin-upgrade"
 PART = "upgrade"

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import CORDONED, MANAGER, PART_OF, is_of_run
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import UpgradeWorkload
+from ..catalog import wmco
+from ..kube.labels import CORDONED, MANAGER, PART_OF, is_of_run
+from ..kube.node import ObservedNode
+from ..kube.pod import PodFacts
+from .journal import UpgradeWorkload
 
 # Keeps workloads off a node that WMCO opens by itself.
 TAINT = "kubewin.io/upgrade"

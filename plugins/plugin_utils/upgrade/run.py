@@ -10,17 +10,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import Waits
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS, refuse_unknown_driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.wmco import OPERATOR_NAMESPACE
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import bind_client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import require_roles
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade import snapshot, wmco
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.apply import UpgradeExecutor, UpgradeObserver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.begin import (
+from ..base.findings import Finding
+from ..base.waiting import Waits
+from ..catalog.registry import DRIVERS, refuse_unknown_driver
+from ..catalog.versions import parse
+from ..catalog.wmco import OPERATOR_NAMESPACE
+from ..kube.client import Client
+from ..kube.lease import bind_client
+from ..kube.permissions import require_roles
+from . import snapshot, wmco
+from .apply import UpgradeExecutor, UpgradeObserver
+from .begin import (
     UpgradeRefusedError,
     UpgradeRequest,
     begin,
@@ -30,7 +30,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.begin import (
     record_results,
     resume,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import (
+from .decide import (
     ChangeObject,
     Decision,
     DelegatedStep,
@@ -43,17 +43,13 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import 
     find_left_cordoned,
     record_external_changes,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.drain import plan_drain
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.explain import (
-    describe,
-    describe_plan,
-    describe_unfinished,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Journal, UpgradeTarget, format_time
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal_store import NAMES, JournalStore
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.lease import upgrade_lease
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.maintenance_windows import parse_window as read_hours
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.observation import UpgradeObservation
+from .drain import plan_drain
+from .explain import describe, describe_plan, describe_unfinished
+from .journal import Journal, UpgradeTarget, format_time
+from .journal_store import NAMES, JournalStore
+from .lease import upgrade_lease
+from .maintenance_windows import parse_window as read_hours
+from .observation import UpgradeObservation
 
 # Runs the gate or the verification on nodes; by node why it failed, empty if it passed.
 Check = Callable[[DelegatedStep, Sequence[str]], Mapping[str, str]]

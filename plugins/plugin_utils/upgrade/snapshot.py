@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.in_tree import PLUGINS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import is_of_run
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import list_claims
+from ..base.findings import Finding
+from ..catalog.in_tree import PLUGINS
+from ..kube.labels import is_of_run
+from ..kube.pod import list_claims
 
 
 @dataclass(frozen=True, slots=True)

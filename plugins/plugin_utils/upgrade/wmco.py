@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding, blocker, warning
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import is_at_least, parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.wmco import ALLOW, CsiProxyChange, classify_upgrade
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import UpgradeTarget
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.observation import TAINT, UpgradeNode
+from ..base.findings import Finding, blocker, warning
+from ..catalog.versions import is_at_least, parse
+from ..catalog.wmco import ALLOW, CsiProxyChange, classify_upgrade
+from .journal import UpgradeTarget
+from .observation import TAINT, UpgradeNode
 
 
 @dataclass(frozen=True, slots=True)

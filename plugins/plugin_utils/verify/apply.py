@@ -16,32 +16,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import render_progress, repeat_pauses
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, StreamError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import Lease, bind_client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.streams import Executed
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify import explain, objects
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.cleanup import Cleaner, describe_lease
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import (
-    ProofNode,
-    can_reach,
-    explain_unschedulable,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import RunScope
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import VerifyRequest, VerifyTarget
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.pod import CONTAINER
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.verdict import (
-    Proof,
-    VerifyStep,
-    compare_content,
-    settle,
-)
+from ..base.grouped import group_values
+from ..base.text import join_lines
+from ..base.waiting import render_progress, repeat_pauses
+from ..kube import kinds
+from ..kube.client import Client
+from ..kube.errors import ClusterError, StreamError
+from ..kube.kinds import Kind
+from ..kube.lease import Lease, bind_client
+from ..kube.pod import PodFacts
+from ..kube.streams import Executed
+from . import explain, objects
+from .cleanup import Cleaner, describe_lease
+from .nodes import ProofNode, can_reach, explain_unschedulable
+from .objects import RunScope
+from .plan import VerifyRequest, VerifyTarget
+from .pod import CONTAINER
+from .verdict import Proof, VerifyStep, compare_content, settle
 
 # The first check is early, since many steps are quick; then once a second.
 _FIRST_LOOK, _LOOK = 0.1, 1.0

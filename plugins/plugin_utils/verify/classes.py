@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
+from ..catalog.base import Driver
 
 _FSTYPE = ("csi.storage.k8s.io/fstype", "fstype")
 _DEFAULT = "storageclass.kubernetes.io/is-default-class"

@@ -12,15 +12,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import render_progress, report_progress
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import Lease, LeaseSubject
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify import objects
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import RunScope
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import VerifyTarget
+from ..base.waiting import render_progress, report_progress
+from ..kube import kinds
+from ..kube.client import Client
+from ..kube.errors import ClusterError
+from ..kube.lease import Lease, LeaseSubject
+from ..kube.times import parse_time
+from . import objects
+from .objects import RunScope
+from .plan import VerifyTarget
 
 _LOOK = 0.3
 # Until everything is gone; storage may take minutes to detach and delete a disk.

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
+from ..base.text import join_lines
+from ..kube.pod import PodFacts
+from ..kube.times import parse_time
 
 # What stops a pod, from what says most to what says least. An older event of a reason gives way to its newest.
 _REASONS = (

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import covers, matches_term
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode, Taint
+from ..drivers.rollout.scheduling import covers, matches_term
+from ..kube.errors import ClusterError
+from ..kube.node import ObservedNode, Taint
 
 IMAGE = "mcr.microsoft.com/windows/nanoserver"
 # https://learn.microsoft.com/virtualization/windowscontainers/deploy-containers/version-compatibility

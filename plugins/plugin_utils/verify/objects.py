@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGED_BY, MANAGER, PART_OF
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import ProofNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import SIZE, VerifyRequest, VerifyTarget
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.pod import MOUNT, define_idle_pod
+from ..kube.labels import MANAGED_BY, MANAGER, PART_OF
+from .nodes import ProofNode
+from .plan import SIZE, VerifyRequest, VerifyTarget
+from .pod import MOUNT, define_idle_pod
 
 PART = "kubewin-verify"
 RUN = "kubewin.io/verify-run"

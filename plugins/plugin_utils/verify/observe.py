@@ -5,17 +5,13 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import require_roles
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import ProofNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import RunScope
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import (
-    VerifyPlan,
-    VerifyRequest,
-    plan_verification,
-)
+from ..kube import kinds
+from ..kube.client import Client
+from ..kube.errors import ClusterError
+from ..kube.permissions import require_roles
+from .nodes import ProofNode
+from .objects import RunScope
+from .plan import VerifyPlan, VerifyRequest, plan_verification
 
 
 def read_nodes(client: Client) -> list[ProofNode]:

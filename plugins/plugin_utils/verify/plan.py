@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS, refuse_unknown_driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.options import TOLERATION, is_toleration
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.classes import choose_class
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import ProofNode, explain_unfit
+from ..catalog.base import Driver
+from ..catalog.registry import DRIVERS, refuse_unknown_driver
+from ..drivers.options import TOLERATION, is_toleration
+from ..kube.errors import ClusterError
+from .classes import choose_class
+from .nodes import ProofNode, explain_unfit
 
 # Of each claim: the least that all of the catalog's drivers provision, some only this much or more.
 SIZE = "10Gi"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.nodes import ProofNode
+from .nodes import ProofNode
 
 CONTAINER = "kubewin"
 MOUNT = "C:\\kubewin"

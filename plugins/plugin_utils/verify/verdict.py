@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
+from ..base.stored import serialize
 
 Verdict = Literal["proven", "failed", "not_run"]
 

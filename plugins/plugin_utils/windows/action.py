@@ -14,13 +14,14 @@ from typing import Any, ClassVar
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.start import INPUTS, refuse_unchecked_inputs
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import repeat_pauses, report_progress, spell
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import open_channel
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import WindowsHost
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.prove import shorten_failed_result
+
+from ..base.documented import ArgumentSpec
+from ..base.start import INPUTS, refuse_unchecked_inputs
+from ..base.waiting import repeat_pauses, report_progress, spell
+from .channel import open_channel
+from .errors import NodeError
+from .node import WindowsHost
+from .prove import shorten_failed_result
 
 # What a variable of the role holds that is not given.
 _BLANK: tuple[Any, ...] = (None, "", [])

@@ -18,39 +18,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import access, model, plan, stage
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import (
-    builtin,
-    discard_output,
-    program,
-    tolerate,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Control, Report, WaitLimits
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
-    SHARING_VIOLATION,
-    ChangedError,
-    ChannelError,
-    NodeError,
-    build_directory_error,
-    find_meaning,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, HostSnapshot, Service
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Answers, Failure, WindowsHost
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import (
-    IMAGE,
-    find_running_services,
-    is_listed,
-    list_directory_itself,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.rollback import (
-    LabelledSteps,
-    Rollback,
-    build_forget_steps,
-    build_remember_steps,
-    locate_parameters,
-    set_value,
-)
+from . import access, model, plan, stage
+from .commands import builtin, discard_output, program, tolerate
+from .control import Control, Report, WaitLimits
+from .errors import SHARING_VIOLATION, ChangedError, ChannelError, NodeError, build_directory_error, find_meaning
+from .lock import NodeLock
+from .model import Desired, HostSnapshot, Service
+from .node import Answers, Failure, WindowsHost
+from .observe import IMAGE, find_running_services, is_listed, list_directory_itself
+from .rollback import LabelledSteps, Rollback, build_forget_steps, build_remember_steps, locate_parameters, set_value
 
 _CHANGED = "the service changed while the new release was staged"
 

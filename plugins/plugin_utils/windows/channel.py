@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, BinaryIO, Protocol
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import Completed, UnsupportedError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.ssh import SshChannel
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.winrs import PsrpChannel, WinrmChannel
+from .errors import Completed, UnsupportedError
+from .ssh import SshChannel
+from .winrs import PsrpChannel, WinrmChannel
 
 
 class Channel(Protocol):

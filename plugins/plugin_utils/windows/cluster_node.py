@@ -18,11 +18,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds, quiesce
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import CORDONED, SERVING_LABEL, SERVING_VALUE
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.modify import modify
+from ..kube import kinds, quiesce
+from ..kube.client import Client
+from ..kube.errors import ClusterError
+from ..kube.labels import CORDONED, SERVING_LABEL, SERVING_VALUE
+from ..kube.modify import modify
 
 CORDON_REASON = "csi-proxy is being replaced"
 RUN = "kubewin.io/csi-proxy-run"

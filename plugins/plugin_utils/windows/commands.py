@@ -19,8 +19,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import mask_controls
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
+from ..base.text import mask_controls
+from .errors import NodeError
 
 SYSTEM32 = r"C:\Windows\System32"
 WRAPPER = SYSTEM32 + r"\cmd.exe"

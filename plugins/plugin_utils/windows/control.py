@@ -12,18 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy as catalog
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, model, parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import (
-    Command,
-    builtin,
-    list_pipes,
-    program,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import START, NodeError, find_meaning
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Failure, WindowsHost
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import build_status_steps, collect_pipes
+from ..catalog import csi_proxy as catalog
+from . import commands, model, parse
+from .commands import Command, builtin, list_pipes, program
+from .errors import START, NodeError, find_meaning
+from .lock import NodeLock
+from .node import Failure, WindowsHost
+from .observe import build_status_steps, collect_pipes
 
 Report = Callable[[str], None]
 

@@ -9,14 +9,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.doc_fragments.windows import ModuleDocFragment
-from ansible_collections.kubewin.csi.plugins.modules import csi_proxy, csi_proxy_info
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec, read_argument_spec
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy as catalog
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import check_value
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChangeRefusedError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.plan import hide_url_secrets
+from ...doc_fragments.windows import ModuleDocFragment
+from ...modules import csi_proxy, csi_proxy_info
+from ..base.documented import ArgumentSpec, read_argument_spec
+from ..catalog import csi_proxy as catalog
+from . import model
+from .commands import check_value
+from .errors import ChangeRefusedError
+from .plan import hide_url_secrets
 
 LOOK: ArgumentSpec = read_argument_spec(ModuleDocFragment.DOCUMENTATION)
 INFO: ArgumentSpec = LOOK | read_argument_spec(csi_proxy_info.DOCUMENTATION)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
+from ..base.text import join_lines
 
 OUTPUT_LIMIT = 32 << 20
 """Bytes of what a line may print. Ours print kilobytes; the most is the end of a log, which an option of gather limits."""

@@ -18,17 +18,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy as catalog
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import (
-    Command,
-    builtin,
-    list_links,
-    list_pipes,
-    program,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChannelError, NodeError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import WindowsHost
+from ..catalog import csi_proxy as catalog
+from . import model, parse
+from .commands import Command, builtin, list_links, list_pipes, program
+from .errors import ChannelError, NodeError
+from .node import WindowsHost
 
 _LOG_FLAG = re.compile(
     r"""(?:^|\s)(?:"--?(?P<a>log[_-]file|log[_-]dir)[= ](?P<whole>[^"]+)"|--?(?P<b>log[_-]file|log[_-]dir)[= ](?:"(?P<quoted>[^"]+)"|(?P<bare>[^\s"]+)))"""

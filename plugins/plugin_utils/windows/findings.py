@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding, blocker, note, warning
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy as catalog
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, plan
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, HostSnapshot, Service
+from ..base.findings import Finding, blocker, note, warning
+from ..catalog import csi_proxy as catalog
+from . import model, plan
+from .model import Desired, HostSnapshot, Service
 
 _AUTOMATIC, _DEMAND, _DISABLED = 2, 3, 4
 _MISSING_CODES = (0x80070002, 0x80070003)

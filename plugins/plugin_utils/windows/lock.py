@@ -20,11 +20,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, model
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import Command, builtin, program
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import LockOwner
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Clock
+from . import commands, model
+from .commands import Command, builtin, program
+from .errors import NodeError
+from .model import LockOwner
+from .node import Clock
 
 SILENCE = 45.0
 """Seconds without a renewal, by the clock of the run that waits, after which it takes the lock over. The longest step that does not

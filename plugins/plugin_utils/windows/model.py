@@ -9,9 +9,9 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.access import AccessList
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import quote_for_c
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.parse import find_executable
+from .access import AccessList
+from .commands import quote_for_c
+from .parse import find_executable
 
 STOPPED, START_PENDING, STOP_PENDING, RUNNING = 1, 2, 3, 4
 STATE_NAMES = {

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import Channel
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import Command
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import Completed, NodeError, OutputLimitError
+from . import commands
+from .channel import Channel
+from .commands import Command
+from .errors import Completed, NodeError, OutputLimitError
 
 Steps = Sequence[tuple[str, Command]]
 """Labelled commands; labels are unique within a line."""

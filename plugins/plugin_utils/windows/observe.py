@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_number
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy as catalog
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import access, model, parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import (
+from ..base.decode import read_number
+from ..catalog import csi_proxy as catalog
+from . import access, model, parse
+from .commands import (
     SYSTEM32,
     Command,
     builtin,
@@ -24,8 +24,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands impor
     program,
     repeat_for_each,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import AccessDeniedError, NodeError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Answers, WindowsHost
+from .errors import AccessDeniedError, NodeError
+from .node import Answers, WindowsHost
 
 IMAGE = "csi-proxy.exe"
 _SCAN = "csi-proxy"

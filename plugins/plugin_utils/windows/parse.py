@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Literal
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_number
+from ..base.decode import read_number
 
 _ROW = re.compile(r"\s+[^\s:][^:]*:\s*(.*?)\s*")
 _STATE = re.compile(r"([1-7])\s+\S+")

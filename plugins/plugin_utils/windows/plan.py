@@ -12,16 +12,10 @@ import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy as catalog
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import access, model, parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChangeRefusedError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import (
-    Desired,
-    Drift,
-    HostSnapshot,
-    ManagedBy,
-    Service,
-)
+from ..catalog import csi_proxy as catalog
+from . import access, model, parse
+from .errors import ChangeRefusedError
+from .model import Desired, Drift, HostSnapshot, ManagedBy, Service
 
 StagingKind = Literal[
     "remember_directory",

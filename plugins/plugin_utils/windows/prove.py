@@ -10,27 +10,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy as catalog
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, observe, plan, stage
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.apply import HostApplier
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import WaitLimits
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
-    ChangedError,
-    ChangeRefusedError,
-    ChannelError,
-    NodeError,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.findings import list_findings
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import (
-    SILENCE,
-    Alive,
-    NodeLock,
-    identify_run,
-    is_run_alive,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import Desired, HostSnapshot, LockOwner, Service
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import WindowsHost
+from ..base.stored import serialize
+from ..catalog import csi_proxy as catalog
+from . import model, observe, plan, stage
+from .apply import HostApplier
+from .control import WaitLimits
+from .errors import ChangedError, ChangeRefusedError, ChannelError, NodeError
+from .findings import list_findings
+from .lock import SILENCE, Alive, NodeLock, identify_run, is_run_alive
+from .model import Desired, HostSnapshot, LockOwner, Service
+from .node import WindowsHost
 
 _ROUNDS = 6
 """Attempts before another program is assumed to change the node."""

@@ -11,17 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import (
-    Command,
-    discard_output,
-    program,
-    tolerate,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Control
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError, find_meaning
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import HostSnapshot, Service
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.observe import IMAGE
+from . import model
+from .commands import Command, discard_output, program, tolerate
+from .control import Control
+from .errors import NodeError, find_meaning
+from .model import HostSnapshot, Service
+from .observe import IMAGE
 
 LabelledSteps = list[tuple[str, Command]]
 

@@ -14,8 +14,9 @@ from typing import Any, BinaryIO
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.loader import shell_loader
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, reach
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
+
+from . import commands, reach
+from .errors import (
     NOTHING_SENT,
     OUTPUT_LIMIT,
     AccessDeniedError,

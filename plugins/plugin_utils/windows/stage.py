@@ -17,25 +17,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import (
-    SYSTEM32,
-    Command,
-    builtin,
-    discard_output,
-    program,
-    tolerate,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
-    CURL,
-    UNPACK,
-    Meaning,
-    NodeError,
-    build_directory_error,
-    find_meaning,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Failure, WindowsHost
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.plan import hide_url_secrets
+from . import model, parse
+from .commands import SYSTEM32, Command, builtin, discard_output, program, tolerate
+from .errors import CURL, UNPACK, Meaning, NodeError, build_directory_error, find_meaning
+from .node import Failure, WindowsHost
+from .plan import hide_url_secrets
 
 _EXECUTABLE = "csi-proxy.exe"
 _TOOLS = {"fetch": "curl", "unpack": "tar", "hash": "certutil"}

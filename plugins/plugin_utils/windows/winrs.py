@@ -20,9 +20,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_number
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, reach
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
+
+from ..base.decode import read_number
+from . import commands, reach
+from .errors import (
     NOTHING_SENT,
     OUTPUT_LIMIT,
     AccessDeniedError,

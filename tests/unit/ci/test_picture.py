@@ -29,7 +29,7 @@ def test_an_arrow_that_others_reach_is_left_out(tmp_path: Path) -> None:
     for name, imported in {"low": "", "middle": "low.a", "high": "low.a middle.b"}.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").touch()
-        lines = [f"from {picture.PREFIX}{one} import thing\n" for one in imported.split()]
+        lines = [f"from ..{one} import thing\n" for one in imported.split()]
         (tmp_path / name / "file.py").write_text("".join(lines))
     assert picture.drawing(tmp_path) == "```mermaid\ngraph TD\n  high --> middle\n  middle --> low\n```\n"
 

@@ -15,10 +15,10 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction import log_patterns as patterns
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.fields import HARMLESS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.names import is_secret
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.words import Words, is_empty, mask
+from . import log_patterns as patterns
+from .fields import HARMLESS
+from .names import is_secret
+from .words import Words, is_empty, mask
 
 
 @dataclass

@@ -15,11 +15,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction import structured
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.known_secrets import KnownSecrets
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.log_lines import LogLines
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.words import Words
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import mask_controls
+from ..text import mask_controls
+from . import structured
+from .known_secrets import KnownSecrets
+from .log_lines import LogLines
+from .words import Words
 
 # NUL as base.text carries it: texts of a host have passed that edge already.
 _CARRIED_NUL = mask_controls("\x00")

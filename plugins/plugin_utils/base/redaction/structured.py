@@ -10,16 +10,9 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.fields import (
-    FIELDS,
-    HARMLESS_VARIABLE,
-    KINDS,
-    NAMING,
-    OPEN_MAPS,
-    PUBLIC_DOMAINS,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.names import is_secret
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.redaction.words import mask
+from .fields import FIELDS, HARMLESS_VARIABLE, KINDS, NAMING, OPEN_MAPS, PUBLIC_DOMAINS
+from .names import is_secret
+from .words import mask
 
 _NAME = re.compile(r"[\w./:@^~#\\ -]{1,512}")
 _VARIABLE = re.compile(HARMLESS_VARIABLE)

@@ -12,8 +12,8 @@ left out.
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import base, capability
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.capability import NO_BLOCK, READ_ONLY_BY_KUBELET, Cell
+from .. import base, capability
+from ..capability import NO_BLOCK, READ_ONLY_BY_KUBELET, Cell
 
 _SIDECARS = "public.ecr.aws/csi-components"
 _SIDECAR = base.build_resources("10m", "150Mi", "150Mi")

@@ -10,8 +10,8 @@ https://github.com/kubernetes-sigs/azurefile-csi-driver.
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import base, capability
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.capability import NO_BLOCK, READ_ONLY_BY_KUBELET, Cell
+from .. import base, capability
+from ..capability import NO_BLOCK, READ_ONLY_BY_KUBELET, Cell
 
 _MCR = "mcr.microsoft.com/oss/kubernetes-csi"
 # Upstream's manifests of a release, which name its images and its sidecars'.

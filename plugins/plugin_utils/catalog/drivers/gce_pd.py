@@ -11,8 +11,8 @@ holds only a PodSecurityPolicy rule; newer releases read their Node at start, so
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import base, capability
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.capability import NO_BLOCK, Cell
+from .. import base, capability
+from ..capability import NO_BLOCK, Cell
 
 _PLUGIN = "registry.k8s.io/cloud-provider-gcp/gcp-compute-persistent-disk-csi-driver"
 

@@ -10,8 +10,8 @@ Upstream's chart defaults to HostProcess from 1.17.0 on; its install-driver.sh c
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import base, capability
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.capability import NO_BLOCK, READ_ONLY_BY_KUBELET, Cell
+from .. import base, capability
+from ..capability import NO_BLOCK, READ_ONLY_BY_KUBELET, Cell
 
 _PLUGIN = "registry.k8s.io/sig-storage/smbplugin"
 _SIG = "registry.k8s.io/sig-storage"

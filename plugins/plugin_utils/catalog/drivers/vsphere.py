@@ -10,8 +10,8 @@ entries name the one that serves those from 3.1.2 on now.
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import base, capability
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.capability import NO_BLOCK, READ_ONLY_BY_KUBELET, Cell
+from .. import base, capability
+from ..capability import NO_BLOCK, READ_ONLY_BY_KUBELET, Cell
 
 _PROMOTED = "registry.k8s.io/images/k8s-staging-csi-vsphere/images.yaml of kubernetes/k8s.io"
 

@@ -11,9 +11,31 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import Awaited, Waits
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.decide import (
+from ...base.waiting import Awaited, Waits
+from ...catalog.base import Driver
+from ...kube import kinds
+from ...kube.apply import Applier
+from ...kube.client import FIELD_MANAGER, Client
+from ...kube.compare import strip_bookkeeping
+from ...kube.daemon_set import ObservedDaemonSet
+from ...kube.errors import ClusterError
+from ...kube.fencing import Reference
+from ...kube.holder import identify_process
+from ...kube.kinds import Kind
+from ...kube.labels import CORDONED, HANDOVER, MANAGED_BY, MANAGER, PART_OF, build_selector
+from ...kube.lease import Lease, LeaseSubject
+from ...kube.modify import modify
+from ...kube.node import ObservedNode
+from ...kube.pod import is_owned_by
+from ...kube.quiesce import plan_cordon, plan_uncordon, wait_until_idle
+from ..model import name_record
+from ..observe import read_begun_handover
+from ..ownership import Provider, detect_platform_of_nodes, find_owner
+from ..removal import make_selector
+from ..removal_observe import read_uses
+from ..rollout.facts import DaemonSetFacts
+from ..rollout.scheduling import explain_exclusion
+from .decide import (
     REPLACED,
     HandoverSide,
     HandoverState,
@@ -22,43 +44,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.decid
     list_excluded_nodes,
     make_exclusion_patch,
     make_record,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import name_record
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.observe import read_begun_handover
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import (
-    Provider,
-    detect_platform_of_nodes,
-    find_owner,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import make_selector
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import read_uses
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import DaemonSetFacts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import explain_exclusion
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import FIELD_MANAGER, Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.compare import strip_bookkeeping
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.fencing import Reference
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import (
-    CORDONED,
-    HANDOVER,
-    MANAGED_BY,
-    MANAGER,
-    PART_OF,
-    build_selector,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import Lease, LeaseSubject
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.modify import modify
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import is_owned_by
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.quiesce import (
-    plan_cordon,
-    plan_uncordon,
-    wait_until_idle,
 )
 
 _LOOK_AGAIN = 0.3

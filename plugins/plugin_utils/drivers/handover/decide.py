@@ -25,13 +25,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_object
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import name_record
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import Provider, describe_owner
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import VolumeUse, list_pipes
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import HANDOVER, MANAGED_BY, MANAGER, PART_OF
+from ...base.decode import read_object
+from ...catalog.base import Driver
+from ...kube.errors import ClusterError
+from ...kube.labels import HANDOVER, MANAGED_BY, MANAGER, PART_OF
+from ..model import name_record
+from ..ownership import Provider, describe_owner
+from ..removal import VolumeUse, list_pipes
 
 Direction = Literal["to_platform", "to_kubewin"]
 

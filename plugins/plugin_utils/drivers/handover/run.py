@@ -10,35 +10,23 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.apply import (
-    HandoverExecutor,
-    make_handover_lease,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.decide import (
-    Direction,
-    Handover,
-    WaitingNode,
-    list_excluded_nodes,
-    plan_handover,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import name_record
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import (
-    list_applied_objects,
-    wait_until_gone,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Evaluation, GateRules
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.gate import wait_for_gate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import RolloutTarget, RolloutView
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, list_needs
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import build_selector
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import bind_client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import require
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
+from ...catalog.base import Driver
+from ...kube import kinds
+from ...kube.access import Need, list_needs
+from ...kube.apply import Applier
+from ...kube.client import Client
+from ...kube.errors import ClusterError
+from ...kube.labels import build_selector
+from ...kube.lease import bind_client
+from ...kube.permissions import require
+from ...kube.pod import PodFacts
+from ..model import name_record
+from ..removal_observe import list_applied_objects, wait_until_gone
+from ..rollout.evaluate import Evaluation, GateRules
+from ..rollout.gate import wait_for_gate
+from ..rollout.observe import RolloutTarget, RolloutView
+from .apply import HandoverExecutor, make_handover_lease
+from .decide import Direction, Handover, WaitingNode, list_excluded_nodes, plan_handover
 
 # What volumes, claims and any node plugin of the driver stand on: it stays when ours goes.
 STAYS = (kinds.STORAGE_CLASS, kinds.CSI_DRIVER, kinds.CONFIG_MAP)

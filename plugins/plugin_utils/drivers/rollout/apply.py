@@ -18,42 +18,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import DecodeError, read_object
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import render_progress, spell
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import (
-    NO_NODE,
-    RollOptions,
-    RollState,
-    RollStep,
-    decide,
-    find_state,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import (
-    Evaluation,
-    GateRules,
-    evaluate,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import (
-    hash_template,
-    list_own_revisions,
-    read_revision_hash,
-    read_template,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.gate import (
-    REPORT_INTERVAL,
-    watch_rollout,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import RolloutView
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.fencing import Reference
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGED_BY, MANAGER, MODE, build_selector
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import Lease, LeaseSubject, bind_client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.modify import modify
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
+from ...base.decode import DecodeError, read_object
+from ...base.waiting import render_progress, spell
+from ...kube import kinds
+from ...kube.apply import Applier
+from ...kube.client import Client
+from ...kube.errors import ClusterError
+from ...kube.fencing import Reference
+from ...kube.holder import identify_process
+from ...kube.labels import MANAGED_BY, MANAGER, MODE, build_selector
+from ...kube.lease import Lease, LeaseSubject, bind_client
+from ...kube.modify import modify
+from ...kube.pod import PodFacts
+from .decide import NO_NODE, RollOptions, RollState, RollStep, decide, find_state
+from .evaluate import Evaluation, GateRules, evaluate
+from .facts import hash_template, list_own_revisions, read_revision_hash, read_template
+from .gate import REPORT_INTERVAL, watch_rollout
+from .observe import RolloutView
 
 # On a DaemonSet: the template that failed on a canary, with that Node. Runs without that Node do not try it again.
 FAILED = "kubewin.io/failed-template"

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_number
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Evaluation, NodeEvaluation
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutPicture
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import explain_exclusion
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
+from ...base.decode import read_number
+from ...base.grouped import group_values
+from ...kube.pod import PodFacts
+from .evaluate import Evaluation, NodeEvaluation
+from .facts import RolloutPicture
+from .scheduling import explain_exclusion
 
 # Key of the time since which no pod could be replaced, beside those of nodes.
 NO_NODE = ""

@@ -15,21 +15,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_field_lines, join_lines
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.explain import (
-    explain_missing_pod,
-    explain_pod,
-    explain_registration,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import (
-    DaemonSetFacts,
-    RolloutHost,
-    RolloutPicture,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import explain_exclusion
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
+from ...base.stored import serialize
+from ...base.text import join_field_lines, join_lines
+from ...kube.node import ObservedNode
+from ...kube.pod import PodFacts
+from .explain import explain_missing_pod, explain_pod, explain_registration
+from .facts import DaemonSetFacts, RolloutHost, RolloutPicture
+from .scheduling import explain_exclusion
 
 Verdict = Literal["green", "unproven", "waiting", "red"]
 

@@ -8,12 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import (
-    DaemonSetFacts,
-    EventFacts,
-    RolloutPicture,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import ContainerFacts, PodFacts
+from ...kube.pod import ContainerFacts, PodFacts
+from .facts import DaemonSetFacts, EventFacts, RolloutPicture
 
 _PIPE = re.compile(r"csi-proxy-[a-z]+-v\d+(?:(?:alpha|beta)\d+)?")
 _IMAGE_REASONS = frozenset(

@@ -12,15 +12,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import (
-    REVISION,
-    PodFacts,
-    is_owned_by,
-    list_host_paths,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
+from ...base.text import join_lines
+from ...kube.node import ObservedNode
+from ...kube.pod import REVISION, PodFacts, is_owned_by, list_host_paths
+from ...kube.times import parse_time
 
 _PIPE = "\\\\.\\pipe\\"
 _TEMPLATE_GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"

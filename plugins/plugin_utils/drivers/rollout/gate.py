@@ -11,13 +11,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import (
-    Evaluation,
-    GateRules,
-    evaluate,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutPicture
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import RolloutView
+from .evaluate import Evaluation, GateRules, evaluate
+from .facts import RolloutPicture
+from .observe import RolloutView
 
 # Changes come in groups: a pod becomes Ready, its CSINode entry follows. One report for what happens within this time.
 COALESCE = 2.0

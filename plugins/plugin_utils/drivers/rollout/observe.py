@@ -12,8 +12,16 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import (
+from ...catalog.base import Driver
+from ...kube import kinds
+from ...kube.client import Client
+from ...kube.daemon_set import ObservedDaemonSet
+from ...kube.errors import ClusterError, GoneError, UnreachableError
+from ...kube.kinds import Kind
+from ...kube.labels import MANAGER
+from ...kube.node import ObservedNode
+from ...kube.pod import PodFacts
+from .facts import (
     DaemonSetFacts,
     EventFacts,
     Registration,
@@ -22,15 +30,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts 
     find_revision_hash,
     hash_template,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import explain_exclusion
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, GoneError, UnreachableError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.kinds import Kind
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGER
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
+from .scheduling import explain_exclusion
 
 # Logs explain; a few are enough for a message, and reading them all would cost more than the gate itself.
 _LOGS = 10

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_number
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import DaemonSetFacts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode, Taint
+from ...base.decode import read_number
+from ...kube.node import ObservedNode, Taint
+from .facts import DaemonSetFacts
 
 # What the DaemonSet controller lets every one of its pods tolerate.
 _ALWAYS_TOLERATED = {

@@ -9,25 +9,14 @@ checkVolumeProvisions; what makes volumes is the driver's controller with its ex
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.cluster_checks import (
-    check_controller,
-    find_lacking_sidecars,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedClass
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import create_finding
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import (
-    Claims,
-    Request,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import (
-    PodToStart,
-    Split,
-    StepAnswer,
-    answer_without_claims,
-)
+from ...catalog import in_tree
+from ..cluster_checks import check_controller, find_lacking_sidecars
+from ..facts.storage import ObservedClass
+from ..index import BY_NAME, Index
+from ..known import create_finding
+from ..verdict import Finding
+from ..walk.claims import Claims, Request
+from ..walk.steps import PodToStart, Split, StepAnswer, answer_without_claims
 
 
 class ExternalProvisioner:

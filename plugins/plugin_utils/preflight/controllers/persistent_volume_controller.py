@@ -11,25 +11,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ObservedClaim
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedVolume
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import (
-    WAITS,
-    Claims,
-    Request,
-    can_hold,
-    can_serve,
-    find_reaching_nodes,
-    is_reserved_for,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import (
-    PodToStart,
-    Split,
-    StepAnswer,
-    answer_without_claims,
-)
+from ...kube.times import parse_time
+from ..facts.sources import ObservedClaim
+from ..facts.storage import ObservedVolume
+from ..index import Index
+from ..walk.claims import WAITS, Claims, Request, can_hold, can_serve, find_reaching_nodes, is_reserved_for
+from ..walk.steps import PodToStart, Split, StepAnswer, answer_without_claims
 
 _MADE_WITHIN = timedelta(minutes=10)
 

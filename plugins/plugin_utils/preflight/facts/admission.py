@@ -10,17 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import share_text
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.pod_security import (
-    NO_VIOLATIONS,
-    Violations,
-    find_violations,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.resources import (
-    Amounts,
-    PodResources,
-    read_amounts,
-)
+from ...base.text import share_text
+from .pod_security import NO_VIOLATIONS, Violations, find_violations
+from .resources import Amounts, PodResources, read_amounts
 
 NO_RESOURCES = PodResources()
 PREEMPT_LOWER = "PreemptLowerPriority"

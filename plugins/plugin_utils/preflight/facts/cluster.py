@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import model
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import identify_controller, list_images
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import ANYWHERE, Placement
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.resources import Amounts, read_amounts
+from ...drivers import model
+from ...drivers.installed import identify_controller, list_images
+from .placement import ANYWHERE, Placement
+from .resources import Amounts, read_amounts
 
 NODE_SELECTOR = "openshift.io/node-selector"
 PROFILE = "security.openshift.io/csi-ephemeral-volume-profile"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutHost
+from ...drivers.rollout.facts import RolloutHost
 
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.fields import POD_SPEC, find_assumed
+from .fields import POD_SPEC, find_assumed
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import read_quantity
+from .sources import read_quantity
 
 # By resource, in thousandths, so that an amount of 0 is not an absent one.
 Amounts = tuple[tuple[str, int], ...]

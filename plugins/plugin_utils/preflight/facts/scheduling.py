@@ -11,17 +11,12 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import share_text
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import is_of_run
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import ENDED, MIRROR, find_controller
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import (
-    ANYWHERE,
-    Placement,
-    Requirement,
-    Term,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.resources import PodResources
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import read_quantity
+from ...base.text import share_text
+from ...kube.labels import is_of_run
+from ...kube.pod import ENDED, MIRROR, find_controller
+from .placement import ANYWHERE, Placement, Requirement, Term
+from .resources import PodResources
+from .sources import read_quantity
 
 # Labels that differ between the pods of one workload; no selector of a workload names them.
 _OF_ONE_POD = frozenset(

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.admission import PriorityClass
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import (
+from ...kube.node import ObservedNode
+from .admission import PriorityClass
+from .cluster import (
     ObservedCluster,
     ObservedConfigMap,
     ObservedController,
@@ -24,16 +24,12 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluste
     ObservedNamespace,
     ObservedRuntimeClass,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode, ObservedHost
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.resources import LimitRange, ResourceQuota
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import ObservedBudget, PodShape
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ObservedClaim
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import (
-    ObservedAttachment,
-    ObservedClass,
-    ObservedVolume,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
+from .nodes import ObservedCsiNode, ObservedHost
+from .resources import LimitRange, ResourceQuota
+from .scheduling import ObservedBudget, PodShape
+from .sources import ObservedClaim
+from .storage import ObservedAttachment, ObservedClass, ObservedVolume
+from .workloads import ObservedPod, ObservedTemplate
 
 SNAPSHOT_VERSION = 1
 

@@ -14,9 +14,9 @@ from functools import lru_cache
 from math import ceil
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import share_text
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.fields import ASSUMED_OF_VOLUMES
+from ...base.text import share_text
+from ...catalog import in_tree
+from .fields import ASSUMED_OF_VOLUMES
 
 OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
 PROVISIONERS = ("volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner")

@@ -10,16 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines, share_text
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import REGIONS, ZONES
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Requirement, Term, read_terms
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import (
-    OLD_CLASS,
-    Source,
-    read_quantity,
-    share_modes,
-)
+from ...base.text import join_lines, share_text
+from ...catalog import in_tree
+from ...catalog.translation import REGIONS, ZONES
+from .placement import Requirement, Term, read_terms
+from .sources import OLD_CLASS, Source, read_quantity, share_modes
 
 MIGRATED_TO = "pv.kubernetes.io/migrated-to"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"

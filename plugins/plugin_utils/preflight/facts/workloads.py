@@ -11,23 +11,19 @@ from dataclasses import dataclass, replace
 from math import floor
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import read_number
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines, share_text
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import list_images
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import DaemonSetFacts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import is_of_run
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import ENDED, MIRROR, PodFacts, find_controller
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.admission import NO_POD, PodToAdmit
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import ANYWHERE, Placement
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.pod_spec import Dependency, find_dependencies
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import NO_SHAPE, PodShape
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import (
-    NO_VOLUMES,
-    ObservedClaim,
-    Volumes,
-)
+from ...base.decode import read_number
+from ...base.text import join_lines, share_text
+from ...catalog import in_tree
+from ...drivers.installed import list_images
+from ...drivers.rollout.facts import DaemonSetFacts
+from ...kube.daemon_set import ObservedDaemonSet
+from ...kube.labels import is_of_run
+from ...kube.pod import ENDED, MIRROR, PodFacts, find_controller
+from .admission import NO_POD, PodToAdmit
+from .placement import ANYWHERE, Placement
+from .pod_spec import Dependency, find_dependencies
+from .scheduling import NO_SHAPE, PodShape
+from .sources import NO_VOLUMES, ObservedClaim, Volumes
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import change_template
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import NAMED_NODES
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import SPEC_OS, PodToStart, Split
+from ..index import Index
+from ..known import change_template
+from ..verdict import NAMED_NODES
+from ..walk.steps import SPEC_OS, PodToStart, Split
 
 
 class KubeletAdmission:

@@ -7,17 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import (
-    NAMED,
-    format_answer,
-    format_headline,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import (
-    format_list,
-    format_number,
-    plain,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report
+from ..verdict import Report
+from .view import NAMED, format_answer, format_headline
+from .words import format_list, format_number, plain
 
 MORE = "the full report: run the playbook kubewin.csi.preflight with the same inventory"
 # Findings that a refusal names.

@@ -9,12 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
-    REPORT_VERSION,
-    Cause,
-    Comparison,
-    Report,
-)
+from ..verdict import REPORT_VERSION, Cause, Comparison, Report
 
 
 def compare_reports(report: Report, earlier: Mapping[str, Any]) -> Report:

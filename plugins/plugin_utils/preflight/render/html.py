@@ -11,17 +11,10 @@ from __future__ import annotations
 
 import re
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render import page
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import (
-    NAMED,
-    FindingGroup,
-    ReportPart,
-    ReportRow,
-    View,
-    create_view,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import format_number, sentence
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding, Report
+from ..verdict import Finding, Report
+from . import page
+from .view import NAMED, FindingGroup, ReportPart, ReportRow, View, create_view
+from .words import format_number, sentence
 
 # A line's evidence; more of it is in the JSON.
 _EVIDENCE = 12

@@ -14,12 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import (
-    CHECKS,
-    format_headline,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import format_number, plain
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report
+from ..verdict import Report
+from .view import CHECKS, format_headline
+from .words import format_number, plain
 
 _RESULTS = {"no": "failure", "unknown": "error", "skipped": "skipped"}
 

@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import plain
+from .words import plain
 
 # Every colour is one of these, each at least 4.5 to 1 against what it stands on; a test measures that in a browser.
 STYLE = """

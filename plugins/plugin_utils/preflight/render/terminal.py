@@ -12,17 +12,11 @@ import re
 import textwrap
 from collections.abc import Mapping
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.table import render_table, wrap
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import (
-    NAMED,
-    ReportPart,
-    ReportRow,
-    View,
-    create_view,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import format_number, plain
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import SEVERITIES, Report
+from ...base.grouped import group_values
+from ...base.table import render_table, wrap
+from ..verdict import SEVERITIES, Report
+from .view import NAMED, ReportPart, ReportRow, View, create_view
+from .words import format_number, plain
 
 # Lines of a table that a reader of a terminal is shown.
 SHOWN = 20

@@ -14,15 +14,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import (
-    describe_no_workloads,
-    format_list,
-    format_number,
-    sentence,
-    starts_with_command,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
+from ...base.grouped import group_values
+from ..verdict import (
     SEVERITIES,
     Answer,
     Comparison,
@@ -35,6 +28,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
     VolumeVerdict,
     WorkloadVerdict,
 )
+from .words import describe_no_workloads, format_list, format_number, sentence, starts_with_command
 
 _PART_OF_A_SECOND = re.compile(r"\.\d+")
 MARKS: tuple[Answer, ...] = ("no", "unknown", "yes")

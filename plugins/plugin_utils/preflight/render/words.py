@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import decode_controls
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
+from ...base.text import decode_controls
+from ...kube import kinds
 
 # A cell is shortened for reading; the whole text is in the JSON.
 LONGEST = 600

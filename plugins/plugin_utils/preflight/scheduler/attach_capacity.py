@@ -8,18 +8,15 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, unite
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import create_finding
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import format_list
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_volume_limits import (
-    NodeVolumeLimits,
-    Unique,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Workload
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import Places
+from ...base.grouped import group_values
+from ..facts.workloads import ObservedPod
+from ..index import Index, unite
+from ..known import create_finding
+from ..render.words import format_list
+from ..usage import Workload
+from ..verdict import Finding
+from ..walk.steps import Places
+from .node_volume_limits import NodeVolumeLimits, Unique
 
 # A workload, its pods, and its pods of today.
 StartingWorkload = tuple[str, Places, Sequence[ObservedPod]]

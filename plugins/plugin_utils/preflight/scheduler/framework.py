@@ -11,31 +11,25 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodShape
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet.admission import KubeletAdmission
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.inter_pod_affinity import InterPodAffinity
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_affinity import NodeAffinity
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_info import NodeInfos
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_name import NodeName
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_ports import NodePorts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_resources_fit import NodeResourcesFit
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_unschedulable import (
-    NodeUnschedulable,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_volume_limits import NodeVolumeLimits
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.pod_topology_spread import (
-    PodTopologySpread,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.pods_together import PodsTogether
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.taint_toleration import TaintToleration
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.volume_binding import VolumeBinding
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.volume_restrictions import (
-    VolumeRestrictions,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.volume_zone import VolumeZone
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split, StepAnswer
+from ..facts.scheduling import PodShape
+from ..index import Index
+from ..kubelet.admission import KubeletAdmission
+from ..walk.claims import Claims
+from ..walk.steps import PodToStart, Split, StepAnswer
+from .inter_pod_affinity import InterPodAffinity
+from .node_affinity import NodeAffinity
+from .node_info import NodeInfos
+from .node_name import NodeName
+from .node_ports import NodePorts
+from .node_resources_fit import NodeResourcesFit
+from .node_unschedulable import NodeUnschedulable
+from .node_volume_limits import NodeVolumeLimits
+from .pod_topology_spread import PodTopologySpread
+from .pods_together import PodsTogether
+from .taint_toleration import TaintToleration
+from .volume_binding import VolumeBinding
+from .volume_restrictions import VolumeRestrictions
+from .volume_zone import VolumeZone
 
 
 class Filter(Protocol):

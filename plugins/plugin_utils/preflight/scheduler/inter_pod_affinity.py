@@ -5,15 +5,10 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import (
-    ADDED_LABELS,
-    PodAffinityTerm,
-    PodShape,
-    matches_labels,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, unite
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_info import NodeInfos
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split
+from ..facts.scheduling import ADDED_LABELS, PodAffinityTerm, PodShape, matches_labels
+from ..index import Index, unite
+from ..walk.steps import PodToStart, Split
+from .node_info import NodeInfos
 
 
 class InterPodAffinity:

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import ANYWHERE
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split
+from ..facts.placement import ANYWHERE
+from ..index import Index
+from ..walk.steps import PodToStart, Split
 
 
 class NodeAffinity:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodShape, read_amount
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, unite
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import Split
+from ..facts.scheduling import PodShape, read_amount
+from ..index import Index, unite
+from ..walk.steps import Split
 
 # A shape and the node of a pod that has it.
 ResidentPod = tuple[PodShape, str]

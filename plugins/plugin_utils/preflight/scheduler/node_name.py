@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split
+from ..index import Index
+from ..walk.steps import PodToStart, Split
 
 
 class NodeName:

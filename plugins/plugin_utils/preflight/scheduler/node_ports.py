@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodShape
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import unite
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_info import NodeInfos
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split
+from ..facts.scheduling import PodShape
+from ..index import unite
+from ..walk.steps import PodToStart, Split
+from .node_info import NodeInfos
 
 _EVERY_ADDRESS = "0.0.0.0"
 

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.resources import format_amount
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodShape
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_info import NodeInfos
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split
+from ..facts.resources import format_amount
+from ..facts.scheduling import PodShape
+from ..index import Index
+from ..walk.steps import PodToStart, Split
+from .node_info import NodeInfos
 
 
 class NodeResourcesFit:

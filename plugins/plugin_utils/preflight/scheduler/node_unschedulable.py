@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import Taint
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, is_accepted
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.taint_toleration import (
-    collect_tolerations,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import NAMED_NODES
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split
+from ...kube.node import Taint
+from ..index import Index, is_accepted
+from ..verdict import NAMED_NODES
+from ..walk.steps import PodToStart, Split
+from .taint_toleration import collect_tolerations
 
 _UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 

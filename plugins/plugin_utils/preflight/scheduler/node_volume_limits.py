@@ -13,19 +13,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import TranslationError, parse_ebs_id
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import read_amount
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ObservedClaim, Source
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, unite
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import change_template
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import (
-    Claims,
-    Request,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split
+from ...catalog import in_tree
+from ...catalog.translation import TranslationError, parse_ebs_id
+from ..facts.nodes import ObservedCsiNode
+from ..facts.scheduling import read_amount
+from ..facts.sources import ObservedClaim, Source
+from ..facts.workloads import ObservedPod
+from ..index import Index, unite
+from ..known import change_template
+from ..walk.claims import Claims, Request
+from ..walk.steps import PodToStart, Split
 
 # In-tree plugins whose volumes count for their CSI driver (nodevolumelimits/utils.go, isCSIMigrationOn).
 COUNTED = ("awsElasticBlockStore", "azureDisk", "gcePersistentDisk", "cinder", "portworxVolume")

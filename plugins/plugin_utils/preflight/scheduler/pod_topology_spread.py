@@ -7,16 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import (
-    ADDED_LABELS,
-    PodShape,
-    SpreadConstraint,
-    matches_labels,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_info import NodeInfos
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.taint_toleration import TaintToleration
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split
+from ..facts.scheduling import ADDED_LABELS, PodShape, SpreadConstraint, matches_labels
+from ..index import Index
+from ..walk.steps import PodToStart, Split
+from .node_info import NodeInfos
+from .taint_toleration import TaintToleration
 
 
 class PodTopologySpread:

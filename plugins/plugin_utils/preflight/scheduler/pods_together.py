@@ -8,16 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodShape
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedVolume
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, find_position, unite
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_info import NodeInfos, ResidentPod
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import (
-    Claims,
-    Request,
-    find_reaching_nodes,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import Places, PodToStart
+from ..facts.scheduling import PodShape
+from ..facts.storage import ObservedVolume
+from ..index import Index, find_position, unite
+from ..walk.claims import Claims, Request, find_reaching_nodes
+from ..walk.steps import Places, PodToStart
+from .node_info import NodeInfos, ResidentPod
 
 # So many nodes are tried for the first pod, where it decides for the others.
 _FIRST_NODES = 64

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import Taint
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import (
-    ANYWHERE,
-    Placement,
-    Toleration,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, is_accepted, is_of_state, unite
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import change_template
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import NAMED_NODES
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split
+from ...kube.node import Taint
+from ..facts.placement import ANYWHERE, Placement, Toleration
+from ..index import Index, is_accepted, is_of_state, unite
+from ..known import change_template
+from ..verdict import NAMED_NODES
+from ..walk.steps import PodToStart, Split
 
 # Admission gives every pod the first two, and the DaemonSet controller all of them to its pods.
 _ADDED_BY_ADMISSION = tuple(

@@ -10,21 +10,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import (
-    TranslationError,
-    parse_ebs_id,
-    translate_topology,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import read_terms, write_terms
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedClass, ObservedVolume
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import (
-    Claims,
-    Request,
-    find_reaching_nodes,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split
+from ...catalog import in_tree
+from ...catalog.translation import TranslationError, parse_ebs_id, translate_topology
+from ..facts.placement import read_terms, write_terms
+from ..facts.storage import ObservedClass, ObservedVolume
+from ..index import Index
+from ..walk.claims import Claims, Request, find_reaching_nodes
+from ..walk.steps import PodToStart, Split
 
 # In-tree volumes with a label for their zone once the scheduler translates them, which it does on nodes whose CSINode names
 # the plugin (https://github.com/kubernetes/csi-translation-lib, plugins; binder.go, tryTranslatePVToCSI).

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import root_of
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Request
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split
+from ...base.grouped import group_values
+from ..facts.workloads import ObservedPod, ObservedTemplate
+from ..index import Index
+from ..scope import root_of
+from ..walk.claims import Request
+from ..walk.steps import PodToStart, Split
 
 ALONE = "ReadWriteOncePod"
 # Volumes that a pod names itself and that two pods on a node may not share (volumerestrictions, isVolumeConflict).

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import REGIONS, ZONES
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Requirement
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims, Request
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split
+from ...catalog.translation import REGIONS, ZONES
+from ..facts.placement import Requirement
+from ..index import Index
+from ..walk.claims import Claims, Request
+from ..walk.steps import PodToStart, Split
 
 
 class VolumeZone:

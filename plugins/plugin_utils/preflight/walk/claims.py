@@ -15,11 +15,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ObservedClaim
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedClass, ObservedVolume
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart
+from ...base.grouped import group_values
+from ..facts.sources import ObservedClaim
+from ..facts.storage import ObservedClass, ObservedVolume
+from ..index import Index
+from .steps import PodToStart
 
 WAITS = "WaitForFirstConsumer"
 # Feature gate RetroactiveDefaultStorageClass, on by default (https://github.com/kubernetes/kubernetes, pkg/features/kube_features.go).

@@ -13,29 +13,24 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.grouped import group_values
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.translation import ZONES
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse, parse_image_tag
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Requirement
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedAttachment
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import BY_NAME, Index, unite
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import create_finding
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.migration import decide_control_plane
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.volume_restrictions import ALONE
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.subjects import (
-    Subject,
-    Subjects,
-    name_inline,
-    name_subject,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Usage, Workload
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding, Severity
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.volumes import VolumesEvaluation
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, Split, StepAnswer
+from ...base.grouped import group_values
+from ...catalog import in_tree
+from ...catalog.translation import ZONES
+from ...catalog.versions import parse, parse_image_tag
+from ...kube.times import parse_time
+from ..facts.placement import Requirement
+from ..facts.storage import ObservedAttachment
+from ..facts.workloads import ObservedPod
+from ..index import BY_NAME, Index, unite
+from ..known import create_finding
+from ..migration import decide_control_plane
+from ..scheduler.volume_restrictions import ALONE
+from ..subjects import Subject, Subjects, name_inline, name_subject
+from ..usage import Usage, Workload
+from ..verdict import Finding, Severity
+from ..volumes import VolumesEvaluation
+from .claims import Claims
+from .steps import PodToStart, Split, StepAnswer
 
 # https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes, the note on sidecars.
 _ATTACHES_ALONE = (3, 3, 0)

@@ -10,17 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.admission import PodToAdmit
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import (
-    NO_SHAPE,
-    PodShape,
-    sum_requests,
-)
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import Volumes
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Workload
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart
+from ..facts.admission import PodToAdmit
+from ..facts.scheduling import NO_SHAPE, PodShape, sum_requests
+from ..facts.sources import Volumes
+from ..facts.workloads import ObservedPod, ObservedTemplate
+from ..index import Index
+from ..usage import Workload
+from .steps import PodToStart
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 

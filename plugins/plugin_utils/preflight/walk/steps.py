@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.admission import NO_POD, PodToAdmit
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Placement
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import NO_SHAPE, PodShape
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import Inline, ObservedClaim
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import unite
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import create_finding
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Answer, Finding
+from ..facts.admission import NO_POD, PodToAdmit
+from ..facts.placement import Placement
+from ..facts.scheduling import NO_SHAPE, PodShape
+from ..facts.sources import Inline, ObservedClaim
+from ..index import unite
+from ..known import create_finding
+from ..verdict import Answer, Finding
 
 Step = Literal["bind", "provision", "schedule", "attach", "stage", "publish"]
 STEPS: tuple[Step, ...] = ("bind", "provision", "schedule", "attach", "stage", "publish")

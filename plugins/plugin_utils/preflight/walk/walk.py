@@ -12,20 +12,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import verdict
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index, unite
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import create_finding
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import format_list
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Workload
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Finding
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import (
-    SPEC_OS,
-    STEPS,
-    PodToStart,
-    Rule,
-    Step,
-    StepAnswer,
-)
+from .. import verdict
+from ..index import Index, unite
+from ..known import create_finding
+from ..render.words import format_list
+from ..usage import Workload
+from ..verdict import Finding
+from .steps import SPEC_OS, STEPS, PodToStart, Rule, Step, StepAnswer
 
 Rules = Mapping[Step, Sequence[Rule]]
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+from importlib.util import resolve_name
 from pathlib import Path
 
 import pytest
@@ -61,12 +62,17 @@ PERFORMS = {
 
 def imports(path: Path) -> set[str]:
     """What a file imports of plugin_utils, as "kube.client"."""
+    package = PREFIX + ".".join(path.relative_to(PLUGIN_UTILS).parent.parts)
+    modules = [
+        (resolve_name("." * node.level + (node.module or ""), package), node.names)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom)
+    ]
     return {
         found
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ImportFrom) and node.module and f"{node.module}.".startswith(PREFIX)
-        for module in [node.module[len(PREFIX) :]]
-        for found in ({f"{module}.{one.name}".strip(".") for one in node.names} | {module})
+        for module, names in modules
+        if f"{module}.".startswith(PREFIX)
+        for found in ({f"{module[len(PREFIX) :]}.{one.name}".strip(".") for one in names} | {module[len(PREFIX) :]})
     }
 
 
