@@ -5,12 +5,17 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
 T = TypeVar("T")
+
+# Seconds that the work waits for the interpreter each time that a part of a response has come; by default ten times as long, which is
+# longer than a page takes.
+_SWITCH = 0.0005
 
 
 def begin(work: Callable[[], T]) -> Callable[[], T]:
@@ -23,5 +28,6 @@ def begin(work: Callable[[], T]) -> Callable[[], T]:
         except BaseException as error:
             future.set_exception(error)
 
+    sys.setswitchinterval(_SWITCH)
     threading.Thread(target=perform, daemon=True).start()
     return future.result
