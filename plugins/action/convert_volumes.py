@@ -44,10 +44,10 @@ class ActionModule(ClusterAction):
 
     def sum_up(self) -> None:
         """While a conversion can be rolled back, name both ways to end it."""
-        again = f"convert_volumes -e kubewin_convert_claims={','.join(self.inputs['convert_claims'])}"
+        next_playbook = f"convert_volumes -e kubewin_convert_claims={','.join(self.inputs['convert_claims'])}"
         states = self.result.get("results") or []
         if self.check_mode or self.result.get("failed"):
-            self.result.update(lines=[], next=[again])
+            self.result.update(lines=[], next=[next_playbook])
         if self.check_mode:
             return
         self.set_statistic("kubewin_convert", {state["claim"]: state["status"] for state in states})

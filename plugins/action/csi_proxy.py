@@ -78,14 +78,14 @@ class ActionModule(WindowsAction):
         try:
             # As each path of the inputs, it starts where the run was started.
             local = os.path.realpath(os.path.expanduser(source.location))
-            found = local if os.path.isfile(local) else find("files", source.location)
+            path = local if os.path.isfile(local) else find("files", source.location)
         except AnsibleError as error:
             raise NodeError(
                 "source_missing",
                 f"source: {plan.hide_url_secrets(source.location)!r} is neither a URL nor a file on the controller.",
                 remedy="Set it to a file there (a relative path starts where you start the run, or in files/), or an http or https URL.",
             ) from error
-        return replace(desired, source=replace(source, location=str(Path(found))))
+        return replace(desired, source=replace(source, location=str(Path(path))))
 
     def work(self, node: WindowsHost, desired: model.Desired, options: dict[str, Any]) -> dict[str, Any]:
         if options["unchanged"]:

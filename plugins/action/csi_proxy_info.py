@@ -38,9 +38,11 @@ class ActionModule(WindowsAction):
         mapped: dict[str, Any] = {}
         if options["smb_mappings"]:
             names = ("local", "remote", "status")
-            found = observe.list_smb_mappings(node)
+            mappings = observe.list_smb_mappings(node)
             mapped = {
                 "smb_used": snapshot.trouble.uses_smb,
-                "smb_mappings": None if found is None else [dict(zip(names, one, strict=True)) for one in found],
+                "smb_mappings": None
+                if mappings is None
+                else [dict(zip(names, mapping, strict=True)) for mapping in mappings],
             }
         return {"changed": False, "csi_proxy": {**prove.describe_state(desired, snapshot), **mapped}}

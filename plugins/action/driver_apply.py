@@ -136,7 +136,7 @@ def explain_failed_roll(roll: RollResult, daemon_set: str, driver: str) -> TaskE
     state, step = roll.state, roll.step
     if roll.failed is not None:
         node = roll.failed.node
-        then = (
+        consequence = (
             f"The former template of DaemonSet {daemon_set} was not restored there: {step.message}. No other node was changed. "
             f"Repair {node}, then run again."
             if step.kind == "stop"
@@ -144,7 +144,7 @@ def explain_failed_roll(roll: RollResult, daemon_set: str, driver: str) -> TaskE
             "was changed. Correct the new plugin, then run again."
         )
         why = f"{driver}: the changed plugin does not work on the canary {node}: {roll.failed.message}."
-        return TaskError(f"{why} {then}", "canary_failed")
+        return TaskError(f"{why} {consequence}", "canary_failed")
     if step.kind != "stop":
         return None
     where = f" at {', '.join(step.nodes)}" if step.nodes else ""

@@ -56,32 +56,32 @@ class ActionModule(ClusterAction):
         self.result.update(
             driver_plan=driver_plan, definition=definition, planned=[make_entry(driver_plan, definition)]
         )
-        self.display(*describe_plan(driver_plan, every=self.check_mode or self._display.verbosity > 0))
+        self.display(*describe_plan(driver_plan, verbose=self.check_mode or self._display.verbosity > 0))
 
 
 def read_request(options: Mapping[str, Any], csi_proxy_version: str = RECOMMENDED) -> DriverRequest:
     """The request. Empty text counts as not given."""
-    given = {name: options[name] for name in (*declared.list_module_options(declared.INFO), "replace")}
-    given |= {
-        name: {key: value for key, value in (given[name] or {}).items() if value}
+    values = {name: options[name] for name in (*declared.list_module_options(declared.INFO), "replace")}
+    values |= {
+        name: {key: value for key, value in (values[name] or {}).items() if value}
         for name in ("images", "image_digests", "resources")
     }
     names = {field.name for field in fields(DriverRequest)}
     named: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
-        for name, value in given.items()
+        for name, value in values.items()
         if name in names and value not in (None, "")
     }
     return DriverRequest(
         **named,
         csi_proxy_version=csi_proxy_version,
-        options={name: value for name, value in given.items() if name in TEMPLATE_OPTIONS},
+        options={name: value for name, value in values.items() if name in TEMPLATE_OPTIONS},
     )
 
 
-def describe_plan(plan: Mapping[str, Any], *, every: bool) -> list[str]:
-    """A driver's plan as text. every: all of it, otherwise a line for the driver and one for each warning."""
-    if every:
+def describe_plan(plan: Mapping[str, Any], *, verbose: bool) -> list[str]:
+    """A driver's plan as text. verbose: all of it, otherwise a line for the driver and one for each warning."""
+    if verbose:
         return [f"  {line}" for line in plan["summary"]]
     count = len(plan["nodes"])
     headline = f"  {plan['title']} {plan['version']}, mode {plan['mode']}, namespace {plan['namespace']}, "

@@ -47,8 +47,8 @@ class ActionModule(ClusterAction):
             kept = f"kept: namespace {', '.join(self.result['namespaces'])}, claims, volumes"
             lines.append(kept if csi_proxy else f"{kept}, csi-proxy")
         # The play that removes csi-proxy comes after this one, and prints the command.
-        again = self.check_mode and names and not (csi_proxy and self.inputs["windows"])
-        self.result.update(lines=lines, next=["remove"] if again else [])
+        needs_real_run = self.check_mode and names and not (csi_proxy and self.inputs["windows"])
+        self.result.update(lines=lines, next=["remove"] if needs_real_run else [])
 
     def work(self, options: Mapping[str, Any]) -> None:
         """Refuse while a volume or csi-proxy is in use, else delete and wait; return the deleted objects."""
@@ -73,7 +73,7 @@ class ActionModule(ClusterAction):
         if any(refused):
             raise TaskError("\n".join(filter(None, refused)), "in_use")
         self.result.update(objects=[], namespaces=[])
-        for kind, item in (each for _driver, objects in applied for each in objects):
+        for kind, item in (pair for _driver, objects in applied for pair in objects):
             self._delete(client, kind, item, deadline)
 
     def _choose_drivers(self, client: Client) -> list[str]:
@@ -101,4 +101,6 @@ class ActionModule(ClusterAction):
                 "timeout",
             )
         self.result["objects"].append({"kind": kind.kind, "namespace": namespace, "name": name})
-        self.result["namespaces"] = sorted({each["namespace"] for each in self.result["objects"] if each["namespace"]})
+        self.result["namespaces"] = sorted(
+            {entry["namespace"] for entry in self.result["objects"] if entry["namespace"]}
+        )

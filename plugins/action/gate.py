@@ -63,9 +63,9 @@ class ActionModule(ClusterAction):
         self._rollout: dict[str, Any] | None = None
         unreachable = ""
         while True:
-            left = max(1.0, timeout - self._elapsed())
+            remaining_seconds = max(1.0, timeout - self._elapsed())
             try:
-                self._watch(options, left)
+                self._watch(options, remaining_seconds)
                 unreachable = ""
                 break
             except UnreachableError as error:
@@ -102,10 +102,10 @@ class ActionModule(ClusterAction):
         )
 
         def report(evaluation: Evaluation) -> None:
-            known = {node["node"]: node["fingerprint"] for node in (self._rollout or {"nodes": ()})["nodes"]}
+            fingerprints = {node["node"]: node["fingerprint"] for node in (self._rollout or {"nodes": ()})["nodes"]}
             self._rollout = describe(evaluation, view.picture().daemon_set)
             timeout, accepts = int(options["timeout"]), bool(options["accept_unproven"])
-            self.display(*progress(self._rollout, known, int(self._elapsed()), timeout, accepts=accepts))
+            self.display(*progress(self._rollout, fingerprints, int(self._elapsed()), timeout, accepts=accepts))
 
         wait_for_gate(view, rules, 0.0 if self._once else seconds, report)
 

@@ -34,10 +34,10 @@ class ActionModule(WindowsAction):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return the files and what is missing, never their content."""
-        given = task_vars or {}
-        self._host = str(given.get("inventory_hostname", ""))
-        self._redactor = Redactor(held(given, self._templar, self._connection))
-        self._redactor.learn([self._host, *((given.get("groups") or {}).get("all") or ())])
+        variables = task_vars or {}
+        self._host = str(variables.get("inventory_hostname", ""))
+        self._redactor = Redactor(held(variables, self._templar, self._connection))
+        self._redactor.learn([self._host, *((variables.get("groups") or {}).get("all") or ())])
         result = super().run(tmp, task_vars)
         if "msg" in result:
             result["msg"] = self._redactor.redact_message(str(result["msg"]))
@@ -53,9 +53,9 @@ class ActionModule(WindowsAction):
             snapshot = observe.observe(node, desired, with_mounts=True)
             state = self._redactor.redact_structure(prove.describe_state(desired, snapshot))
             parts.append(Part("csi-proxy.json", json.dumps(state, indent=1, sort_keys=True)))
-            for one in evidence.collect(node, desired, snapshot, _LOG_BYTES):
-                text = self._redactor.redact_log(one.raw)
-                parts.append(cut(Part(one.name, text, self._redactor.redact_message(one.problem))))
+            for file in evidence.collect(node, desired, snapshot, _LOG_BYTES):
+                text = self._redactor.redact_log(file.raw)
+                parts.append(cut(Part(file.name, text, self._redactor.redact_message(file.problem))))
         except ChannelError as error:
             # What was read before is worth keeping.
             if not parts:

@@ -86,7 +86,7 @@ class ActionModule(ClusterAction):
             self.result["unsettled"] = read_rows(unsettled, self.task_vars, kubewin_nodes=self.result)
         if options["installed"]:
             installed = list(find_node_plugins(client))
-            self.result.update(installed=installed, own_drivers=list(find_node_plugins(client, own=True)))
+            self.result.update(installed=installed, own_drivers=list(find_node_plugins(client, own_only=True)))
             self.result["drivers"] = list(options["drivers"] or installed or find_controllers(client))
 
 

@@ -105,10 +105,10 @@ class ActionModule(ClusterAction):
                 snapshot = loaded(params["snapshot_from"])
             else:
                 hosts = tuple(ObservedHost.from_option(host) for host in params["hosts"] or ())
-                now = datetime.now(timezone.utc)
+                hosts_at = datetime.now(timezone.utc)
                 client, reading = self.connect(params), Reading()
                 with report_progress(self.show, reading.__str__):
-                    snapshot = take(client, name=name_cluster(params), hosts=hosts, hosts_at=now, reading=reading)
+                    snapshot = take(client, name=name_cluster(params), hosts=hosts, hosts_at=hosts_at, reading=reading)
         except ValueError as error:
             raise TaskError(str(error), "configuration") from error
         options = Options(target=target, before=params["before"], host_facts_max_age=params["host_facts_max_age"])
@@ -126,7 +126,7 @@ class ActionModule(ClusterAction):
                 "counts": counted.counts(),
                 "taken_at": report.taken_at,
                 "blockers": named(counted),
-                "unread": [dict(one) for one in report.unread],
+                "unread": [dict(unread_list) for unread_list in report.unread],
                 "table": list(render_brief(report)) if run else render_terminal(report).splitlines(),
                 "paths": {},
             }
@@ -153,7 +153,9 @@ class ActionModule(ClusterAction):
 
     def _shorten(self, options: Mapping[str, Any]) -> None:
         """Leave out of a failed task's result, which the callback shows whole, what is printed already: in the report or the message."""
-        self.result["blockers"] = [{"id": one["id"], "object": one["object"]} for one in self.result["blockers"]]
+        self.result["blockers"] = [
+            {"id": blocker["id"], "object": blocker["object"]} for blocker in self.result["blockers"]
+        ]
         if not options["run"]:
             self._show_report(brief=False)
             self._set_verdict()
@@ -202,22 +204,25 @@ def passes(report: Report, fail_on: str) -> bool:
 
 def run_of(params: Mapping[str, Any], target: Target) -> Run | None:
     """The planned run to evaluate. ValueError or ClusterError if it is invalid."""
-    given = params["run"]
-    if not given:
+    run_option = params["run"]
+    if not run_option:
         return None
     if target:
         raise ValueError("run is mutually exclusive with target")
-    keys = tuple(one["driver"] for one in given["drivers"])
+    keys = tuple(entry["driver"] for entry in run_option["drivers"])
     if wrong := next((refuse_unknown_driver(key) for key in keys if key not in DRIVERS), ""):
         raise ValueError(f"run: {wrong}")
-    objects = tuple(item for one in given["drivers"] for item in parse_definitions(one["definition"]))
-    return Run(keys, objects, frozenset(given["nodes"] or ()))
+    objects = tuple(item for entry in run_option["drivers"] for item in parse_definitions(entry["definition"]))
+    return Run(keys, objects, frozenset(run_option["nodes"] or ()))
 
 
 def named(report: Report) -> list[dict[str, str]]:
     """The worst findings, in few words."""
-    worst = [one for one in report.findings if one.severity == "blocker"]
-    return [{"id": one.id, "object": one.object, "message": one.message, "remedy": one.remedy} for one in worst[:NAMED]]
+    worst = [finding for finding in report.findings if finding.severity == "blocker"]
+    return [
+        {"id": finding.id, "object": finding.object, "message": finding.message, "remedy": finding.remedy}
+        for finding in worst[:NAMED]
+    ]
 
 
 def write(report: Report, snapshot: Snapshot, folder: str) -> dict[str, str]:

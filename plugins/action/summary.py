@@ -64,8 +64,8 @@ class ActionModule(ActionBase):
         unread = describe_unread_hosts(facts) if options["accept_unproven"] and not failure else ""
         failure = repeat_invocation(failure or unread, run)
         inputs: Mapping[str, Any] = variables.get(INPUTS) or {}
-        again = [inputs["playbook"]] if failure and "playbook" in inputs else options["next"]
-        following, summary = work.get("next") or again, {}
+        next_playbooks = [inputs["playbook"]] if failure and "playbook" in inputs else options["next"]
+        following, summary = work.get("next") or next_playbooks, {}
         if options["nodes"]:
             summary = summarize(facts, failure)
             if unread:
@@ -78,7 +78,7 @@ class ActionModule(ActionBase):
         else:
             summary = {"lines": [*options["lines"], *(work.get("lines") or ())], "failure": failure}
         # A failed dry run found out nothing yet, so its next command is a dry run too.
-        commands = [command(run, playbook, again=bool(failure)) for playbook in following]
+        commands = [command(run, playbook, keep_dry_run=bool(failure)) for playbook in following]
         if commands and not run.awx and left_out(run.extra):
             commands.append("(with the other -e options of this run)")
         ended = ending(failure, commands, place)
@@ -117,13 +117,15 @@ class ActionModule(ActionBase):
 def _describe_failed_tasks(task_vars: Mapping[str, Any]) -> tuple[str, str]:
     """Why the task before a rescue failed, and where its message is, which Ansible printed. It may have failed on other hosts alone."""
     variables = {host: task_vars["hostvars"][host] for host in task_vars["ansible_play_hosts_all"]}
-    failed = {host: own for host, own in variables.items() if "ansible_failed_result" in own}
+    failed = {
+        host: host_variables for host, host_variables in variables.items() if "ansible_failed_result" in host_variables
+    }
     if "ansible_failed_result" in task_vars:
         failed = {"": task_vars}
     texts = [
         (f"{host}: " if host else "")
-        + describe_failure(own["ansible_failed_result"], own["ansible_failed_task"]["name"])
-        for host, own in failed.items()
+        + describe_failure(host_variables["ansible_failed_result"], host_variables["ansible_failed_task"]["name"])
+        for host, host_variables in failed.items()
     ]
-    tasks = dict.fromkeys(str(own["ansible_failed_task"]["name"]) for own in failed.values())
+    tasks = dict.fromkeys(str(host_variables["ansible_failed_task"]["name"]) for host_variables in failed.values())
     return "\n".join(texts), f"see the message of the task {' and '.join(map(repr, tasks))} above."

@@ -52,9 +52,9 @@ class ActionModule(ClusterAction):
     def read_run(self) -> dict[str, Any]:
         """What the step needs of the hosts of the run: their Nodes, the results of your tasks, and why the play ended early."""
         step, hostvars = self._task.args["step"], self.task_vars["hostvars"]
-        own = [hostvars[host] for host in self.inputs["windows"]]
+        host_variables = [hostvars[host] for host in self.inputs["windows"]]
         matched: Mapping[str, str] = next(
-            (each["kubewin_nodes"]["matched"] for each in own if "kubewin_nodes" in each), {}
+            (variables["kubewin_nodes"]["matched"] for variables in host_variables if "kubewin_nodes" in variables), {}
         )
         batch = self.task_vars["ansible_play_batch"]
         if step == "prepare":
@@ -66,7 +66,7 @@ class ActionModule(ClusterAction):
             lacking = "it has no result"
             return {"results": {matched[host]: hostvars[host].get("kubewin_upgrade_result", lacking) for host in batch}}
         steps = ("kubewin_upgrade_begun", "kubewin_upgrade_finished")
-        messages = [(each.get(name) or {}).get("msg") for name in steps for each in own]
+        messages = [(variables.get(name) or {}).get("msg") for name in steps for variables in host_variables]
         return {"failures": list(dict.fromkeys(filter(None, messages)))}
 
     def sum_up(self) -> None:
@@ -88,8 +88,10 @@ class ActionModule(ClusterAction):
         """Perform the step; failed unless the play may go on to its next task."""
         step = options["step"]
         if options["plan"]:
-            own = {name: options[name] for name in (*CLUSTER_ARG_SPEC, "step", "plan", "batch", "results", "failures")}
-            options = {**options, **options["plan"]["options"], **own}
+            step_options = {
+                name: options[name] for name in (*CLUSTER_ARG_SPEC, "step", "plan", "batch", "results", "failures")
+            }
+            options = {**options, **options["plan"]["options"], **step_options}
         self._options, self._client = options, self.connect(options)
         self._over, holder = step == "end", identify_run()
         try:
@@ -265,7 +267,7 @@ class ActionModule(ClusterAction):
                 data = self._read_data(compare=True)
                 messages, lost = data["report"].splitlines(), data["lost"]
                 # Keep baselines that could not be compared yet, and those of data that is lost.
-                compared = [] if lost else [one["claim"] for one in data["volumes"] if "noted" not in one]
+                compared = [] if lost else [volume["claim"] for volume in data["volumes"] if "noted" not in volume]
             journal = upgrade.record_end(journal, compared)
         report, findings = upgrade.compare(journal)
         self._describe(journal, findings)
@@ -288,7 +290,9 @@ class ActionModule(ClusterAction):
         if journal.compared:
             self._call_data(claims=list(journal.compared), forget=True)
         blockers = [
-            f"{one.id} {one.object}: {one.message} -> {one.remedy}" for one in findings if one.severity == "blocker"
+            f"{finding.id} {finding.object}: {finding.message} -> {finding.remedy}"
+            for finding in findings
+            if finding.severity == "blocker"
         ]
         if blockers:
             raise TaskError("\n".join(blockers), "volumes_changed")
@@ -296,7 +300,7 @@ class ActionModule(ClusterAction):
     # The result
 
     def _describe(self, journal: Journal, findings: Sequence[Finding] = ()) -> None:
-        self.result.update(self._upgrade.describe(journal), findings=[serialize(one) for one in findings])
+        self.result.update(self._upgrade.describe(journal), findings=[serialize(finding) for finding in findings])
 
     def _state_lines(self) -> list[str]:
         text = self.result["text"]
@@ -351,11 +355,17 @@ class ActionModule(ClusterAction):
         )
 
     def _verify(self, nodes: Sequence[str], *, move: bool = False) -> None:
-        given = self._options["verify"]
-        tolerations = [*given.get("tolerations", ()), *_TOLERATIONS]
+        verify_options = self._options["verify"]
+        tolerations = [*verify_options.get("tolerations", ()), *_TOLERATIONS]
         self.call(
             verify.ActionModule,
-            **{**given, "drivers": self._drivers(), "nodes": list(nodes), "move": move, "tolerations": tolerations},
+            **{
+                **verify_options,
+                "drivers": self._drivers(),
+                "nodes": list(nodes),
+                "move": move,
+                "tolerations": tolerations,
+            },
         )
 
     def _report_readiness(self) -> None:
@@ -369,17 +379,17 @@ class ActionModule(ClusterAction):
         """List each volume through the pod that uses it. One that cannot be read is reported; the others are processed."""
         names = {"tolerations": "tolerations", "image": "image", "timeout": "step_timeout"}
         verify = self._options["verify"]
-        given = {option: verify[name] for name, option in names.items() if name in verify}
+        pod_options = {option: verify[name] for name, option in names.items() if name in verify}
         # Baselines from before the first node belong to an earlier attempt.
         data = self._call_data(
             claims=self.result["claims"], keep_going=True, compare=compare, renew=not compare,
-            append_only=self._options["append_only"], **given,
+            append_only=self._options["append_only"], **pod_options,
         )  # fmt: skip
         self.show(*data["report"].splitlines())
         return data
 
-    def _call_data(self, **given: Any) -> dict[str, Any]:
-        options = {"name": self._options["name"], "record_namespace": self._options["namespace"], **given}
+    def _call_data(self, **arguments: Any) -> dict[str, Any]:
+        options = {"name": self._options["name"], "record_namespace": self._options["namespace"], **arguments}
         return self.call(volume_data.ActionModule, **options)
 
 
@@ -387,5 +397,5 @@ def shorten(result: Mapping[str, Any]) -> dict[str, Any]:
     """What a failed task returns, since the callback prints all of it: why it failed, and where each node stands."""
     part = {key: value for key, value in result.items() if key not in _LEFT_OUT}
     for name in _BRIEF.keys() & part.keys():
-        part[name] = [{key: one[key] for key in _BRIEF[name] if one.get(key)} for one in part[name]]
+        part[name] = [{key: row[key] for key in _BRIEF[name] if row.get(key)} for row in part[name]]
     return part

@@ -86,12 +86,12 @@ class ActionModule(ActionBase):
 
     def _read_inputs(self, host: str) -> dict[str, Any]:
         """The inputs that are set for a host, without blank ones. A play's own variables override those of the inventory."""
-        own, inputs = self._hostvars[host], {}
+        host_variables, inputs = self._hostvars[host], {}
         for name in INPUTS:
             if name in self._of_play and name not in self._extra:
                 inputs[name] = self._templar.template(self._task_vars[name])
-            elif name in own:
-                inputs[name] = own[name]
+            elif name in host_variables:
+                inputs[name] = host_variables[name]
         return {name: value for name, value in inputs.items() if not blank(value)}
 
     def _find_hosts(self, pattern: str) -> list[str]:
@@ -158,8 +158,8 @@ class ActionModule(ActionBase):
         self, playbook: str, host: str, values: Mapping[str, Any], inputs: Mapping[str, Any]
     ) -> Iterator[str]:
         """A sentence for each input that has another value for a host than for the one whose values the run uses."""
-        own = {name: value for name, value in values.items() if not blank(value)}
-        chosen = own.get("kubewin_hosts", self._pattern)
+        host_inputs = {name: value for name, value in values.items() if not blank(value)}
+        chosen = host_inputs.get("kubewin_hosts", self._pattern)
         if chosen != self._pattern and "kubewin_hosts" not in self._of_play:
             # Read on localhost, which a group of Windows hosts does not include.
             yield (
@@ -167,14 +167,14 @@ class ActionModule(ActionBase):
                 "and localhost, such as in group_vars/all, or with -e."
             )
         for name in sorted(
-            (own.keys() | inputs.keys()) - self._of_play.keys() - {"kubewin_node_name", "kubewin_hosts"}
+            (host_inputs.keys() | inputs.keys()) - self._of_play.keys() - {"kubewin_node_name", "kubewin_hosts"}
         ):
-            if playbook in INPUTS[name].playbooks and own.get(name) != inputs.get(name):
+            if playbook in INPUTS[name].playbooks and host_inputs.get(name) != inputs.get(name):
                 if INPUTS[name].secret:
                     yield f"{name} differs between {host} and {self._target}, expected one value for all hosts of a run."
                     continue
-                found, used = own.get(name, "not set"), inputs.get(name, "not set")
-                yield f"{name} is {found} for {host} and {used} for {self._target}, expected one value for all hosts of a run."
+                host_value, used = host_inputs.get(name, "not set"), inputs.get(name, "not set")
+                yield f"{name} is {host_value} for {host} and {used} for {self._target}, expected one value for all hosts of a run."
 
     def _set_outside(self, host: str) -> Mapping[str, Any]:
         """A host's variables of the inventory and extra variables, without those that tasks of this run registered or set."""
@@ -189,9 +189,12 @@ class ActionModule(ActionBase):
 
     def _wrong_tags(self, playbook: str) -> Iterator[str]:
         """Tags that the playbook does not have. Another playbook in the run may have them, so only one that runs alone is checked."""
-        (started, *others), run = context.CLIARGS.get("args") or ("",), self._task_vars.get("ansible_run_tags")
-        ours = started.startswith("kubewin.csi.") or Path(started).resolve().parent == PLAYBOOKS
-        if ours and not others:
+        (started, *further_playbooks), run = (
+            context.CLIARGS.get("args") or ("",),
+            self._task_vars.get("ansible_run_tags"),
+        )
+        is_own_playbook = started.startswith("kubewin.csi.") or Path(started).resolve().parent == PLAYBOOKS
+        if is_own_playbook and not further_playbooks:
             yield from wrong_tags(playbook, run or (), self._task_vars.get("ansible_skip_tags") or ())
 
 

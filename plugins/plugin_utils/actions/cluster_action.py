@@ -157,8 +157,8 @@ class ClusterAction(ActionBase):
     def _refuse_keywords(self) -> None:
         """Refuse keywords that this action cannot apply: it does not run on a host or as another user."""
         name = str(self._task.action).rpartition(".")[2]
-        for keyword, given in (("become", self._task.become), ("async", self._task.async_val)):
-            if given:
+        for keyword, value in (("become", self._task.become), ("async", self._task.async_val)):
+            if value:
                 raise TaskError(
                     f"{name}: keyword {keyword}, expected none: the task works on the controller. Remove {keyword}.",
                     "keyword_unsupported",

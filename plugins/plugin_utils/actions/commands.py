@@ -42,7 +42,7 @@ class Invocation:
         below = folder.rstrip("/") + "/"
         return cls(
             playbook=str(typed[0]) if typed else "",
-            inventories=tuple(str(one).removeprefix(below) for one in arguments.get("inventory") or ()),
+            inventories=tuple(str(inventory).removeprefix(below) for inventory in arguments.get("inventory") or ()),
             limit=str(arguments.get("subset") or ""),
             extra=tuple(map(str, arguments.get("extra_vars") or ())),
             dry=tuple(
@@ -52,10 +52,10 @@ class Invocation:
         )
 
 
-def command(run: Invocation, following: str, *, again: bool = False) -> str:
+def command(run: Invocation, following: str, *, keep_dry_run: bool = False) -> str:
     """The command line of a playbook, as this run was started.
 
-    following: its name, and more arguments behind it. again: whether a dry run is repeated as a dry run.
+    following: its name, and more arguments behind it. keep_dry_run: whether a dry run is repeated as a dry run.
     """
     name, *arguments = shlex.split(following)
     if run.awx:
@@ -65,7 +65,7 @@ def command(run: Invocation, following: str, *, again: bool = False) -> str:
     for inventory in run.inventories:
         words += ["-i", inventory]
     words += ["--limit", run.limit] if run.limit else []
-    dry = run.dry if again else ()
+    dry = run.dry if keep_dry_run else ()
     return shlex.join([*words, _named(run.playbook, name), *_repeated(run.extra, name, arguments), *arguments, *dry])
 
 
@@ -77,21 +77,21 @@ def repeat_invocation(text: str, run: Invocation) -> str:
 def _named(typed: str, name: str) -> str:
     """Our playbook beside the one that was typed, by its full name where that one is another's."""
     folder, file = posixpath.split(typed)
-    known = file.removesuffix(".yml").removesuffix(".yaml").replace("-", "_") in PLAYBOOKS
-    if not folder or not known or "playbooks" not in folder.split("/"):
+    is_playbook = file.removesuffix(".yml").removesuffix(".yaml").replace("-", "_") in PLAYBOOKS
+    if not folder or not is_playbook or "playbooks" not in folder.split("/"):
         return f"kubewin.csi.{name}"
     return posixpath.join(folder, f"{name}.yml")
 
 
 def _repeated(extra: Sequence[str], name: str, arguments: Sequence[str]) -> Iterator[str]:
-    given = {word.partition("=")[0] for word in arguments}
+    argument_names = {word.partition("=")[0] for word in arguments}
     for words in extra:
         if words.startswith("@"):
             yield from ("-e", words)
             continue
         for word in _words(words):
             key = word.partition("=")[0]
-            if _harmless(word) and name in INPUTS[key].playbooks and key not in given:
+            if _harmless(word) and name in INPUTS[key].playbooks and key not in argument_names:
                 yield from ("-e", word)
 
 

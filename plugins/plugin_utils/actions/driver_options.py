@@ -20,34 +20,34 @@ def variables(driver: str) -> dict[str, declared.DriverOption]:
     return {f"{driver}_csi_{name}": option for name, option in declared.OPTIONS.items()}
 
 
-def wrong(driver: str, given: Mapping[str, Any]) -> list[str]:
-    """What Ansible says of values that an option cannot have. given: variables that are set; a blank one counts as not set."""
-    found: list[str] = []
+def wrong(driver: str, values: Mapping[str, Any]) -> list[str]:
+    """What Ansible says of values that an option cannot have. values: variables that are set; a blank one counts as not set."""
+    messages: list[str] = []
     for name, option in variables(driver).items():
-        if not blank(given.get(name)):
-            checked = ArgumentSpecValidator({name: option.spec()}).validate({name: given[name]})
-            found += checked.error_messages
-    return found
+        if not blank(values.get(name)):
+            checked = ArgumentSpecValidator({name: option.spec()}).validate({name: values[name]})
+            messages += checked.error_messages
+    return messages
 
 
 def of_module(module: str, driver: str, variable: Callable[[str], Any]) -> dict[str, Any]:
     """The options of a module that variables set. variable: the value of one, None where it is not set. ValueError for a wrong value."""
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for named, (name, option) in declared.list_module_options(module).items() if driver in DRIVERS else ():
-        for one, value in _values(driver, name, option, variable):
-            problems = wrong(driver, {one: value})
+        for variable_name, value in _values(driver, name, option, variable):
+            problems = wrong(driver, {variable_name: value})
             if problems:
                 raise ValueError("\n".join(problems))
-            found[named] = as_list(value) if option.elements == "str" else value
-    return found
+            options[named] = as_list(value) if option.elements == "str" else value
+    return options
 
 
 def _values(
     driver: str, name: str, option: declared.DriverOption, variable: Callable[[str], Any]
 ) -> Iterator[tuple[str, Any]]:
     """The variable that counts and its value; nothing where none is set."""
-    for one in filter(None, (f"{driver}_csi_{name}", option.playbooks)):
-        value = variable(one)
+    for variable_name in filter(None, (f"{driver}_csi_{name}", option.playbooks)):
+        value = variable(variable_name)
         if not blank(value) and value not in ([], {}):
-            yield one, value
+            yield variable_name, value
             return

@@ -26,9 +26,9 @@ _PLAIN = re.compile(r"[^{}#%\r\n]*")
 def foreign(value: Any) -> Any:
     """The value with all text in it marked as what it is; mappings and lists are made anew."""
     if isinstance(value, Mapping):
-        return {str(key): foreign(one) for key, one in value.items()}
+        return {str(key): foreign(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [foreign(one) for one in value]
+        return [foreign(item) for item in value]
     if not isinstance(value, str):
         return value
     plain = _PLAIN.fullmatch(value) is not None

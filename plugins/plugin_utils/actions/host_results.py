@@ -36,8 +36,8 @@ class HostResult:
     @property
     def state(self) -> Mapping[str, Any]:
         """What was read on the host, empty when it could not be read."""
-        found: Mapping[str, Any] = self.returned.get("csi_proxy") or {}
-        return found if "host" in found else {}
+        csi_proxy: Mapping[str, Any] = self.returned.get("csi_proxy") or {}
+        return csi_proxy if "host" in csi_proxy else {}
 
     @property
     def left_out(self) -> bool:
@@ -75,10 +75,10 @@ class HostResult:
 def _latest(variables: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """The latest result of a host, and the change if that was the latest; each may be empty. Results of an earlier playbook of the run remain."""
     plan, result = (
-        found if found and not found.get("skipped") else {}
-        for found in (variables.get("csi_proxy_plan"), variables.get("csi_proxy_result"))
+        task_result if task_result and not task_result.get("skipped") else {}
+        for task_result in (variables.get("csi_proxy_plan"), variables.get("csi_proxy_result"))
     )
-    before, after = ((one.get("csi_proxy") or {}).get("observed_at") or "" for one in (plan, result))
+    before, after = ((task_result.get("csi_proxy") or {}).get("observed_at") or "" for task_result in (plan, result))
     # A change that read nothing failed, which ends the run: it came last. Where the plan read nothing, nothing was changed after it.
     newer = not plan or not after or (before and after >= before)
     return (result, result) if result and newer else (plan, {})
@@ -98,85 +98,87 @@ def host_result(name: str, variables: Mapping[str, Any], nodes: Mapping[str, Any
     )
 
 
-def reported(one: HostResult) -> dict[str, Any]:
+def reported(result: HostResult) -> dict[str, Any]:
     """For O(hosts) of node_info: names and addresses of the host, or why it cannot be used."""
-    host = one.state.get("host") or {}
+    host = result.state.get("host") or {}
     return {
-        "name": one.name,
+        "name": result.name,
         "names": [name for name in (host.get("name"), host.get("dns_name")) if name],
         "addresses": list(host.get("addresses") or ()),
-        "node_name": one.node_name,
-        "problem": one.problem,
+        "node_name": result.node_name,
+        "problem": result.problem,
     }
 
 
-def proof(one: HostResult) -> dict[str, Any] | None:
+def proof(result: HostResult) -> dict[str, Any] | None:
     """For O(hosts) of gate and preflight_info; None if the host was not read."""
-    if one.left_out or not one.state:
+    if result.left_out or not result.state:
         return None
-    state = one.state
+    state = result.state
     return {
-        "node": one.node,
+        "node": result.node,
         "observed_at": state["observed_at"],
         "serving": state["serving"],
         "pipes": state["pipes"],
         "release": (state["executable"] or {}).get("release") or "",
         "state": (state["service"] or {}).get("state") or "absent",
-        "reason": str(one.returned.get("msg") or ""),
+        "reason": str(result.returned.get("msg") or ""),
         "boot_time": state["host"]["boot_time"],
     }
 
 
-def observed(one: HostResult) -> dict[str, Any] | None:
+def observed(result: HostResult) -> dict[str, Any] | None:
     """For O(hosts) of preflight_info: a host that could not be read is a row with the reason; None without a Node."""
-    if not one.node:
+    if not result.node:
         return None
-    known = proof(one)
-    if known is None:
-        return {"node": one.node, "reason": str(one.returned.get("msg") or "it could not be read")}
+    host_proof = proof(result)
+    if host_proof is None:
+        return {"node": result.node, "reason": str(result.returned.get("msg") or "it could not be read")}
     return {
-        **{key: value for key, value in known.items() if value is not None},
+        **{key: value for key, value in host_proof.items() if value is not None},
         "reason": "",
-        "findings": one.state.get("findings") or [],
+        "findings": result.state.get("findings") or [],
     }
 
 
-def row(one: HostResult) -> dict[str, Any]:
+def row(result: HostResult) -> dict[str, Any]:
     """For O(hosts) of summary."""
-    unread = "" if one.state else str(one.returned.get("msg") or "it could not be read")
+    unread = "" if result.state else str(result.returned.get("msg") or "it could not be read")
     return {
-        "name": one.name,
-        "node": one.node or None,
-        "left_out": "unreachable; skipped because kubewin_skip_unreachable is set" if one.left_out else unread,
-        "csi_proxy": None if one.left_out else one.state or None,
-        "changed": [step["description"] for step in one.done.get("plan") or ()] if one.done.get("changed") else [],
+        "name": result.name,
+        "node": result.node or None,
+        "left_out": "unreachable; skipped because kubewin_skip_unreachable is set" if result.left_out else unread,
+        "csi_proxy": None if result.left_out else result.state or None,
+        "changed": [step["description"] for step in result.done.get("plan") or ()]
+        if result.done.get("changed")
+        else [],
     }
 
 
-def gathered(one: HostResult) -> dict[str, Any]:
+def gathered(result: HostResult) -> dict[str, Any]:
     """What gather shows of a host: what was read, and why not more."""
     # Also for a host that other playbooks skip.
-    unread = one.problem or (str(one.returned.get("msg") or "") if one.left_out else "")
-    problem = unread or str(one.evidence.get("problem") or one.evidence.get("msg") or "")
+    unread = result.problem or (str(result.returned.get("msg") or "") if result.left_out else "")
+    problem = unread or str(result.evidence.get("problem") or result.evidence.get("msg") or "")
     return {
-        "name": one.name,
-        "node": one.node,
+        "name": result.name,
+        "node": result.node,
         "problem": problem,
-        "csi_proxy": brief(one.state)[0] if one.state else "",
-        "findings": [dict(found) for found in one.state.get("findings") or ()],
-        "parts": [dict(part) for part in one.evidence.get("parts") or ()],
+        "csi_proxy": brief(result.state)[0] if result.state else "",
+        "findings": [dict(finding) for finding in result.state.get("findings") or ()],
+        "parts": [dict(part) for part in result.evidence.get("parts") or ()],
     }
 
 
-def diagnosed(one: HostResult) -> HostFacts:
+def diagnosed(result: HostResult) -> HostFacts:
     """What diagnose knows of a host: what was read, or why it was not."""
     return HostFacts(
-        name=one.name,
-        node=one.node,
-        reason="" if one.state else str(one.returned.get("reason") or ""),
-        problem="" if one.state else str(one.returned.get("msg") or "it could not be read."),
-        unmatched=str((one.nodes.get("errors") or {}).get(one.name) or ""),
-        state=one.state,
+        name=result.name,
+        node=result.node,
+        reason="" if result.state else str(result.returned.get("reason") or ""),
+        problem="" if result.state else str(result.returned.get("msg") or "it could not be read."),
+        unmatched=str((result.nodes.get("errors") or {}).get(result.name) or ""),
+        state=result.state,
     )
 
 
@@ -191,39 +193,45 @@ def describe_left_cordons(nodes: Mapping[str, Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def unmarked(one: HostResult) -> dict[str, Any] | None:
+def unmarked(result: HostResult) -> dict[str, Any] | None:
     """The Node and whether its csi-proxy serves, if the Node had another label when it was read; None if the host was not read.
 
     Not for a Node on which a run changes csi-proxy: it removed the label so that the plugin's pod ends, and restores it.
     """
-    known = proof(one)
-    if known is None or known["serving"] == one.marked or one.facts.get("cordoned_for") == CORDON_REASON:
+    host_proof = proof(result)
+    if (
+        host_proof is None
+        or host_proof["serving"] == result.marked
+        or result.facts.get("cordoned_for") == CORDON_REASON
+    ):
         return None
-    return {"node": one.node, "serving": known["serving"]}
+    return {"node": result.node, "serving": host_proof["serving"]}
 
 
-def verified(one: HostResult) -> dict[str, Any]:
+def verified(result: HostResult) -> dict[str, Any]:
     """For verify: why a host was not read, and why the next volume will not be mounted there although some are proven now."""
-    service, doubts = one.state.get("service") or {}, []
-    if service and not one.state["serving"]:
+    service, doubts = result.state.get("service") or {}, []
+    if service and not result.state["serving"]:
         doubts.append(
             f"csi-proxy is {service['state']} and does not serve. The next mount of a volume fails there, whatever this "
             "run proved. Run enable_csi."
         )
-    doubts += [found["message"] for found in one.state.get("findings") or () if found["severity"] == "blocker"]
+    doubts += [finding["message"] for finding in result.state.get("findings") or () if finding["severity"] == "blocker"]
     return {
-        "node": str((one.nodes.get("matched") or {}).get(one.name) or ""),
-        "error": str((one.nodes.get("errors") or {}).get(one.name) or ""),
-        "unread": "" if one.state else f"{one.name}: {one.returned.get('msg') or 'the host returned no facts'}",
-        "doubts": [f"{one.name}: {doubt}" for doubt in doubts],
+        "node": str((result.nodes.get("matched") or {}).get(result.name) or ""),
+        "error": str((result.nodes.get("errors") or {}).get(result.name) or ""),
+        "unread": ""
+        if result.state
+        else f"{result.name}: {result.returned.get('msg') or 'the host returned no facts'}",
+        "doubts": [f"{result.name}: {doubt}" for doubt in doubts],
     }
 
 
-def unsettled(one: HostResult) -> str | None:
+def unsettled(result: HostResult) -> str | None:
     """The host's name, or None if csi-proxy is as desired, its Node is not cordoned, and labelled where a driver needs csi-proxy."""
-    labelled = one.marked or one.returned.get("needed") is False
-    settled = one.state and not one.returned.get("plan") and labelled and not one.facts.get("cordoned_for")
-    return None if one.left_out or settled else one.name
+    labelled = result.marked or result.returned.get("needed") is False
+    settled = result.state and not result.returned.get("plan") and labelled and not result.facts.get("cordoned_for")
+    return None if result.left_out or settled else result.name
 
 
 Row = TypeVar("Row")
@@ -253,10 +261,12 @@ def to_rows(
     **registered: Any,
 ) -> list[Row]:
     """Rows of these hosts. variables: by host."""
-    own = {host: {**variables.get(host, {}), **registered} for host in hosts}
+    host_variables = {host: {**variables.get(host, {}), **registered} for host in hosts}
     # Registered by a task that ran once for all hosts, or for those of a batch, which it alone matched.
-    matches = [each["kubewin_nodes"] for each in own.values() if each.get("kubewin_nodes")]
-    rows = (make(host_result(host, own[host], _match(host, own[host], matches))) for host in hosts)
+    matches = [facts["kubewin_nodes"] for facts in host_variables.values() if facts.get("kubewin_nodes")]
+    rows = (
+        make(host_result(host, host_variables[host], _match(host, host_variables[host], matches))) for host in hosts
+    )
     return [row for row in rows if row is not None]
 
 
@@ -285,9 +295,11 @@ def read_facts(task_vars: Mapping[str, Any]) -> RunFacts:
 
 def _match(host: str, variables: Mapping[str, Any], matches: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """RV(node_info) in which a host has its Node, else any."""
-    own = variables.get("kubewin_nodes")
-    found = [one for one in (*([own] if own else ()), *matches) if host in (one.get("matched") or {})]
-    return next(iter([*found, *matches]), {})
+    own_match = variables.get("kubewin_nodes")
+    candidates = [
+        match for match in (*([own_match] if own_match else ()), *matches) if host in (match.get("matched") or {})
+    ]
+    return next(iter([*candidates, *matches]), {})
 
 
 def describe_removal(task_vars: Mapping[str, Any], *, check: bool) -> dict[str, Any]:

@@ -40,9 +40,9 @@ class Chosen:
 
 def nothing_to_do(playbook: str, chosen: Chosen) -> Iterator[str]:
     """A sentence where the run would do less than it was asked for, or something else."""
-    limit, here = chosen.limit, "localhost" in chosen.hosts
+    limit, includes_localhost = chosen.limit, "localhost" in chosen.hosts
     if playbook == "upgrade":
-        if limit is not None and not here:
+        if limit is not None and not includes_localhost:
             yield f"--limit is {limit}, but upgrade plans and ends on localhost. Run with --limit {limit},localhost."
         elif limit not in (None, "localhost") and not chosen.tasks:
             yield (
@@ -69,16 +69,16 @@ def nothing_to_do(playbook: str, chosen: Chosen) -> Iterator[str]:
             "Ansible's warnings above: an unreadable inventory counts as empty. Use another inventory, or set "
             "kubewin_hosts. To work on the cluster alone, without csi-proxy on hosts, set kubewin_cluster_only=true."
         )
-    elif limit is not None and not here:
+    elif limit is not None and not includes_localhost:
         yield f"--limit is {limit}, but without Windows hosts {playbook} runs on localhost. Run without --limit."
 
 
-def not_named(playbook: str, given: Mapping[str, object], chosen: Chosen) -> Iterator[str]:
-    """A sentence where the run would have to guess what it is for. given: inputs as the plays have them; a blank one is not given."""
-    drivers = list(dict.fromkeys(as_list(given.get("kubewin_drivers") or "")))
-    known = ", ".join(sorted(DRIVERS))
+def not_named(playbook: str, inputs: Mapping[str, object], chosen: Chosen) -> Iterator[str]:
+    """A sentence where the run would have to guess what it is for. inputs: as the plays have them; a blank one is not given."""
+    drivers = list(dict.fromkeys(as_list(inputs.get("kubewin_drivers") or "")))
+    driver_names = ", ".join(sorted(DRIVERS))
     if playbook == "remove":
-        proxy = switched(given.get("kubewin_remove_csi_proxy"))
+        proxy = switched(inputs.get("kubewin_remove_csi_proxy"))
         spared = ", ".join(host for host in chosen.windows if host not in chosen.hosts)
         if proxy and not chosen.windows:
             yield (
@@ -90,14 +90,14 @@ def not_named(playbook: str, given: Mapping[str, object], chosen: Chosen) -> Ite
                 f"--limit leaves out {spared}, but the node plugin of {', '.join(drivers) or 'the driver'} is removed from all nodes. "
                 "Run without --limit. To remove only csi-proxy from some hosts, use --limit with kubewin_remove_csi_proxy alone."
             )
-    elif playbook == "handover" and (len(drivers) > 1 or not given.get("kubewin_handover")):
+    elif playbook == "handover" and (len(drivers) > 1 or not inputs.get("kubewin_handover")):
         yield (
             f"kubewin_drivers is {', '.join(drivers) or 'not given'} and kubewin_handover "
-            f"{given.get('kubewin_handover') or 'not given'}, expected one driver and to_platform or to_kubewin. "
-            f"Name one of {known}, for example -e kubewin_drivers=vsphere -e kubewin_handover=to_platform."
+            f"{inputs.get('kubewin_handover') or 'not given'}, expected one driver and to_platform or to_kubewin. "
+            f"Name one of {driver_names}, for example -e kubewin_drivers=vsphere -e kubewin_handover=to_platform."
         )
-    elif playbook == "convert_volumes" and not as_list(given.get("kubewin_convert_claims") or ""):
+    elif playbook == "convert_volumes" and not as_list(inputs.get("kubewin_convert_claims") or ""):
         yield (
-            f"kubewin_convert_claims is {given.get('kubewin_convert_claims') or 'not given'}, expected claims. "
+            f"kubewin_convert_claims is {inputs.get('kubewin_convert_claims') or 'not given'}, expected claims. "
             "Name them as namespace/name, for example -e kubewin_convert_claims=shop/data-db-0."
         )

@@ -55,13 +55,13 @@ def parse_inputs(playbook: str, variables: Mapping[str, object]) -> dict[str, An
     """
     rules = {name: rule for name, rule in INPUTS.items() if playbook in rule.playbooks and not rule.secret}
     spec: dict[str, dict[str, Any]] = {}
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, rule in rules.items():
         value = variables.get(name)
         value = _DEFAULTS.get((playbook, name), rule.default) if blank(value) else value
-        found[name] = rule.parse(value) if rule.parse else _EMPTY.get(rule.type, "") if value is None else value
+        values[name] = rule.parse(value) if rule.parse else _EMPTY.get(rule.type, "") if value is None else value
         spec[name] = {"type": "raw" if rule.parse else rule.type}
-    validated = ArgumentSpecValidator(spec).validate(found)
+    validated = ArgumentSpecValidator(spec).validate(values)
     if validated.error_messages:
         raise ValueError("\n".join(validated.error_messages))
     return {name.removeprefix("kubewin_"): value for name, value in validated.validated_parameters.items()}
@@ -89,12 +89,12 @@ def switched(value: object) -> bool:
     return str(value).lower() in _YES
 
 
-def wrong(given: Mapping[str, object]) -> list[str]:
-    """A sentence for each input that cannot work. given: the variables that are set. A blank one counts as not given."""
+def wrong(variables: Mapping[str, object]) -> list[str]:
+    """A sentence for each input that cannot work. variables: those that are set. A blank one counts as not given."""
     return [
-        f"{name} is {_shown(given[name])}, {rule.expected}.{_meant(rule, given[name])}"
+        f"{name} is {_shown(variables[name])}, {rule.expected}.{_meant(rule, variables[name])}"
         for name, rule in INPUTS.items()
-        if not blank(given.get(name)) and not rule.fits(given[name])
+        if not blank(variables.get(name)) and not rule.fits(variables[name])
     ]
 
 
@@ -144,7 +144,9 @@ def _parse_drivers(value: object) -> list[str]:
 
 def _by_driver(value: object, of: type | tuple[type, ...]) -> bool:
     return (
-        isinstance(value, Mapping) and set(value) <= set(DRIVERS) and all(isinstance(one, of) for one in value.values())
+        isinstance(value, Mapping)
+        and set(value) <= set(DRIVERS)
+        and all(isinstance(item, of) for item in value.values())
     )
 
 
@@ -178,7 +180,8 @@ _IMAGE = Input("expected an image without spaces", lambda value: isinstance(valu
 _TOLERATIONS = Input(
     "expected tolerations as in a pod, such as [{key: team, operator: Exists}]",
     lambda value: (
-        isinstance(value, (list, tuple)) and all(isinstance(one, Mapping) and is_toleration(one) for one in value)
+        isinstance(value, (list, tuple))
+        and all(isinstance(toleration, Mapping) and is_toleration(toleration) for toleration in value)
     ),
     type="list",
 )
@@ -194,13 +197,13 @@ _DEFAULTS: Mapping[tuple[str, str], object] = {
     ("build_csi_proxy", "kubewin_output_dir"): os.path.join(os.environ.get("PWD", "."), "kubewin-output"),
 }
 _AS_TEXT = "and in a dictionary as text, because the number 1.30 is 1.3"
-_KNOWN = f"known drivers are {', '.join(sorted(DRIVERS))}"
+_DRIVER_CHOICES = f"known drivers are {', '.join(sorted(DRIVERS))}"
 
 
-_ANY = Input("", lambda value: True)
-_RAW = replace(_ANY, type="raw")
+_UNCHECKED = Input("", lambda value: True)
+_RAW = replace(_UNCHECKED, type="raw")
 _LIST = replace(_RAW, parse=as_list)
-_PATH = replace(_ANY, parse=_path)
+_PATH = replace(_UNCHECKED, parse=_path)
 _HOSTS = "diagnose enable_csi gather preflight remove status verify"
 _CLUSTER = f"{_HOSTS} handover convert_volumes upgrade"
 
@@ -217,16 +220,16 @@ INPUTS: dict[str, Input] = {
             "Kubeconfig file, or its content as a dictionary. A relative path starts where you start the run. Defaults"
             " to C(K8S_AUTH_*), the in-cluster configuration or C(~/.kube/config)."
         ),
-        context=_ANY.of("Context of the kubeconfig file."),
+        context=_UNCHECKED.of("Context of the kubeconfig file."),
     ),
     **_of(
         f"{_HOSTS} upgrade",
-        hosts=_ANY.of(
+        hosts=_UNCHECKED.of(
             "Group or pattern of the Windows hosts. In an inventory, set it for all hosts and C(localhost), as in "
             "C(group_vars/all.yml).",
             "windows",
         ),
-        node_name=_ANY.of(
+        node_name=_UNCHECKED.of(
             "Host variable: name of the host's Node, if neither name nor address matches. The playbook verifies it. "
             "The inventory plugin C(windows_nodes) sets it."
         ),
@@ -316,7 +319,7 @@ INPUTS: dict[str, Input] = {
     **_of(
         "enable_csi status",
         proven=Input(
-            f"expected names of Nodes by driver, such as {{vsphere: [win-1]}}; {_KNOWN}",
+            f"expected names of Nodes by driver, such as {{vsphere: [win-1]}}; {_DRIVER_CHOICES}",
             lambda value: _by_driver(value, (list, tuple)),
             type="dict",
         ).of(
@@ -397,7 +400,7 @@ INPUTS: dict[str, Input] = {
     **_of(
         "upgrade verify",
         verify_storage_classes=Input(
-            f"expected StorageClasses by driver, such as {{smb: team-share}}; {_KNOWN}",
+            f"expected StorageClasses by driver, such as {{smb: team-share}}; {_DRIVER_CHOICES}",
             lambda value: _by_driver(value, str),
             type="dict",
         ).of(
@@ -413,7 +416,7 @@ INPUTS: dict[str, Input] = {
     ),
     **_of(
         "upgrade",
-        upgrade_name=_ANY.of(
+        upgrade_name=_UNCHECKED.of(
             "Name of the upgrade. Defaults to a name made from the target. A run with the same name continues the "
             "upgrade; a finished one does not start again."
         ),
@@ -461,7 +464,7 @@ INPUTS: dict[str, Input] = {
             "Hours in which nodes may start, such as C(Sat,Sun 22:00-04:00). Give several as a list, or separate "
             "them with semicolons."
         ),
-        upgrade_time_zone=_ANY.of("Time zone of C(kubewin_upgrade_windows).", "UTC"),
+        upgrade_time_zone=_UNCHECKED.of("Time zone of C(kubewin_upgrade_windows).", "UTC"),
         upgrade_stop_on=_LIST.of("Conditions outside the current node that stop the run.", "cluster,nodes,workloads"),
         upgrade_node_timeout=_SECONDS.of(
             "Timeout in seconds for each phase of one node: its drain, your tasks, the gate, the verification and the start of its "
@@ -484,10 +487,10 @@ INPUTS: dict[str, Input] = {
     **_of(
         "convert_volumes",
         convert_claims=_LIST.of("Claims whose in-tree volumes the run converts, as C(namespace/name). Required."),
-        convert_storage_class=_ANY.of(
+        convert_storage_class=_UNCHECKED.of(
             "Create each claim again with this StorageClass (C(re_claim)). By default each claim is kept."
         ),
-        convert_volume_handle=_ANY.of("For Google Cloud: handle of one volume."),
+        convert_volume_handle=_UNCHECKED.of("For Google Cloud: handle of one volume."),
         convert_roll_back=_SWITCH.of("Roll the conversion back.", False),
         convert_allow_managed=_SWITCH.of(
             "Convert objects that Argo CD, Flux, Helm or an operator manages. Pause these first.", False

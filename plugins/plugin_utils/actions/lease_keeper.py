@@ -53,9 +53,9 @@ def _be_beside(path: str, holder: str, keep: Callable[[Callable[[float], None]],
         os.setsid()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
-        nothing = os.open(os.devnull, os.O_RDWR)
+        null_device = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
-            os.dup2(nothing, descriptor)
+            os.dup2(null_device, descriptor)
         # Trying every number takes long where the limit is 1e9, as in containers; macOS has no /proc.
         folder = "/proc/self/fd" if os.path.isdir("/proc/self/fd") else "/dev/fd"
         for name in os.listdir(folder):

@@ -19,11 +19,11 @@ TEMPLATES = Path(__file__).resolve().parents[3] / "roles" / "csi_driver" / "temp
 @cache
 def _environment() -> Environment:
     """Not Ansible's: a template extends another one, and Ansible finds that only from a task of the role that holds both."""
-    made = Environment(
+    environment = Environment(
         loader=FileSystemLoader(TEMPLATES), undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True
     )
-    made.filters["to_json"] = json.dumps
-    return made
+    environment.filters["to_json"] = json.dumps
+    return environment
 
 
 def render(template: str, settings: Mapping[str, Any]) -> str:

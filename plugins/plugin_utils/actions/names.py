@@ -53,17 +53,17 @@ def role_of(name: str) -> str:
 
 def refused(
     playbook: str,
-    given: Iterable[str],
+    variables: Iterable[str],
     extra: Iterable[str],
     typed: Iterable[str],
     options: Callable[[str], Iterable[str]],
 ) -> tuple[list[str], list[str]]:
     """Sentences for variables that cannot be meant, and for those that another playbook takes.
 
-    given: names set outside the playbook, in the inventory or as extra variables. extra: those among them that are extra
+    variables: names set outside the playbook, in the inventory or as extra variables. extra: those among them that are extra
     variables. typed: those among these that were given one by one (-e name=value), so for this run alone. options: the variables of a role, by its name.
     """
-    names = set(given) | set(extra)
+    names = set(variables) | set(extra)
     wrong: list[str] = []
     elsewhere: list[str] = []
     for name in sorted(names):
@@ -97,22 +97,22 @@ def _of_another_project(name: str, options: Callable[[str], Iterable[str]]) -> b
 
 def _unknown(playbook: str, name: str, extra: bool, options: Callable[[str], Iterable[str]]) -> Iterator[str]:
     role = role_of(name)
-    ours = name.startswith(("kubewin_", "_kubewin_")) or role in ROLES or (role in INNER_ROLES and extra)
+    is_ours = name.startswith(("kubewin_", "_kubewin_")) or role in ROLES or (role in INNER_ROLES and extra)
     if name in DECIDED:
         yield f"{name} is set, but the playbook sets it: {DECIDED[name]}. Remove the variable."
-    elif ours:
+    elif is_ours:
         near = _near(name, [*INPUTS, *(options(role) if role in ROLES else ())])
         meant = f"Did you mean {near}? " if near else ""
         yield f"{name} is not a variable of this collection. {meant}Use another prefix for your own variable."
     elif extra:
         # Without our prefix it may belong to another project, unless it is a near miss of one of ours.
-        names = [*INPUTS, *(one for role, takers in ROLES.items() if playbook in takers for one in options(role))]
+        names = [*INPUTS, *(option for role, takers in ROLES.items() if playbook in takers for option in options(role))]
         for near in get_close_matches(name, names, 1, 0.92):
             yield f"{name} is not a variable of this collection. Did you mean {near}? Give your own variable another name."
 
 
 def _elsewhere(playbook: str, name: str, takers: Iterable[str]) -> str:
-    near = _near(name, [one for one, rule in INPUTS.items() if playbook in rule.playbooks])
+    near = _near(name, [input_name for input_name, rule in INPUTS.items() if playbook in rule.playbooks])
     takes = " or ".join(sorted(takers))
     meant = f" Did you mean {near}?" if near else ""
     return f"{name} is set for {playbook}, which does not use it; it is an input of {takes}.{meant}"
@@ -121,9 +121,9 @@ def _elsewhere(playbook: str, name: str, takers: Iterable[str]) -> str:
 def _near(name: str, names: Iterable[str], least: float = 0.6) -> str:
     """The nearest name, empty when none is near. A common prefix alone makes none near."""
 
-    def bare(one: str) -> str:
-        prefix = next((f"{role}_" for role in ROLES if one.startswith(f"{role}_")), "kubewin_")
-        return one.removeprefix("_").removeprefix(prefix)
+    def bare(full_name: str) -> str:
+        prefix = next((f"{role}_" for role in ROLES if full_name.startswith(f"{role}_")), "kubewin_")
+        return full_name.removeprefix("_").removeprefix(prefix)
 
-    found = {bare(one): one for one in names}
-    return next((found[one] for one in get_close_matches(bare(name), found, 1, least)), "")
+    full_names = {bare(full_name): full_name for full_name in names}
+    return next((full_names[bare_name] for bare_name in get_close_matches(bare(name), full_names, 1, least)), "")

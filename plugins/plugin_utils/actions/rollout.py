@@ -16,14 +16,14 @@ _NAMED = 5
 
 
 def progress(
-    rollout: Mapping[str, Any], known: Mapping[str, str], waited: int, timeout: int, *, accepts: bool = False
+    rollout: Mapping[str, Any], fingerprints: Mapping[str, str], waited: int, timeout: int, *, accepts: bool = False
 ) -> Iterator[str]:
-    """Lines for nodes whose verdict is another one than known, or one line that nothing changed.
+    """Lines for nodes with another fingerprint than before, or one line that nothing changed.
 
-    accepts: whether a node that is registered and unproven is enough.
+    fingerprints: by node, as reported before. accepts: whether a node that is registered and unproven is enough.
     """
     nodes = rollout["nodes"]
-    if not nodes and not known and rollout.get("daemonset", rollout) is None:
+    if not nodes and not fingerprints and rollout.get("daemonset", rollout) is None:
         yield f"  {render_progress(waited, timeout)}: the driver is not deployed"
         return
     green = sum(node["verdict"] == "green" for node in nodes)
@@ -31,18 +31,18 @@ def progress(
     unproven = sum(node["verdict"] == "unproven" for node in nodes)
     if accepts and unproven:
         head += f", {unproven} registered and unproven (accepted)"
-    changed = [node for node in nodes if known.get(node["node"]) != node["fingerprint"]]
-    gone = [name for name in known if name not in {node["node"] for node in nodes}]
-    if not changed and not gone:
+    changed = [node for node in nodes if fingerprints.get(node["node"]) != node["fingerprint"]]
+    removed_nodes = [name for name in fingerprints if name not in {node["node"] for node in nodes}]
+    if not changed and not removed_nodes:
         waiting = ", ".join(node["node"] for node in nodes if node["verdict"] != "green")
         yield head + (f"; still waiting for {waiting}" if waiting else "")
         return
     yield head
-    if not known and green == len(nodes):
+    if not fingerprints and green == len(nodes):
         return
     for node in changed:
         yield f"    {node['node']}: {node['verdict']}{_why(node)}"
-    for name in gone:
+    for name in removed_nodes:
         yield f"    {name}: no longer expected: the Node was deleted or its labels changed"
 
 
@@ -55,7 +55,7 @@ def table(rollout: Mapping[str, Any]) -> str:
             text = lack["message"] + (f" -> {lack['remedy']}" if lack["remedy"] else "")
             rows.append([node["node"] if index == 0 else "", node["verdict"] if index == 0 else "", text])
     rows += [["-", lack["verdict"], f"{lack['message']} -> {lack['remedy']}"] for lack in rollout["trouble"]]
-    rows += [[other["node"], "not checked", other["reason"]] for other in rollout["others"]]
+    rows += [[unchecked_node["node"], "not checked", unchecked_node["reason"]] for unchecked_node in rollout["others"]]
     return render_table(["node", "verdict", "lacks"], rows)
 
 
@@ -112,9 +112,13 @@ def _causes(rollout: Mapping[str, Any]) -> list[str]:
             causes.setdefault(_lacking(lack), []).append(node["node"])
     lines = [f"{', '.join(names)}: {cause}" for cause, names in causes.items()]
     lines += [_lacking(lack) for lack in rollout["trouble"]]
-    lines += [] if rollout["nodes"] else [f"{other['node']}: {other['reason']}" for other in rollout["others"]]
-    more = len(lines) - _NAMED
-    return lines[:_NAMED] + ([f"and {more} more"] if more > 0 else [])
+    lines += (
+        []
+        if rollout["nodes"]
+        else [f"{unchecked_node['node']}: {unchecked_node['reason']}" for unchecked_node in rollout["others"]]
+    )
+    omitted_count = len(lines) - _NAMED
+    return lines[:_NAMED] + ([f"and {omitted_count} more"] if omitted_count > 0 else [])
 
 
 def _lacking(lack: Mapping[str, Any]) -> str:

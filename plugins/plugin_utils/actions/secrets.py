@@ -46,21 +46,21 @@ def _of_variables(variables: Mapping[str, Any], templar: Any) -> Iterator[str]:
         except (AnsibleError, KeyError):
             # One that cannot be created is never used.
             continue
-    given = variables.get("kubewin_kubeconfig")
+    kubeconfig = variables.get("kubewin_kubeconfig")
     try:
-        yield from list_kubeconfig_secrets(_kubeconfig(templar.template(given) if given else given))
+        yield from list_kubeconfig_secrets(_kubeconfig(templar.template(kubeconfig) if kubeconfig else kubeconfig))
     except (AnsibleError, OSError, ValueError, yaml.YAMLError):
         # The cluster part says what is wrong with it.
         return
 
 
-def _kubeconfig(given: Any) -> Any:
+def _kubeconfig(kubeconfig: Any) -> Any:
     """What a kubeconfig holds that is given as a file or as a dictionary, or by the environment."""
-    if isinstance(given, Mapping):
-        return given
-    path = given or os.environ.get("K8S_AUTH_KUBECONFIG") or os.environ.get("KUBECONFIG", "").split(os.pathsep)[0]
-    found = Path(str(path or "~/.kube/config")).expanduser()
-    return yaml.safe_load(found.read_text(encoding="utf-8")) if found.is_file() else None
+    if isinstance(kubeconfig, Mapping):
+        return kubeconfig
+    path = kubeconfig or os.environ.get("K8S_AUTH_KUBECONFIG") or os.environ.get("KUBECONFIG", "").split(os.pathsep)[0]
+    file = Path(str(path or "~/.kube/config")).expanduser()
+    return yaml.safe_load(file.read_text(encoding="utf-8")) if file.is_file() else None
 
 
 def _of_connection(connection: Any) -> Iterator[str]:

@@ -87,9 +87,9 @@ def summarize(facts: RunFacts, failure: str = "") -> dict[str, Any]:
     host_changes = [{"object": host["name"], "changes": host["changed"]} for host in hosts if host.get("changed")]
     evaluated = {key: readiness[key] for key in _READINESS} if readiness and "table" in readiness else None
     # The Nodes of other slices have no host here.
-    own = [row for row in rows if row["host"]] or rows
+    host_rows = [row for row in rows if row["host"]] or rows
     return {
-        "verdict": _worst(row["verdict"] for row in own),
+        "verdict": _worst(row["verdict"] for row in host_rows),
         "nodes": rows,
         "drivers": {driver: _by_verdict(rollout) for driver, rollout in rollouts.items()},
         "changes": [*host_changes, *_driver_changes(facts.applied)],
@@ -100,18 +100,18 @@ def summarize(facts: RunFacts, failure: str = "") -> dict[str, Any]:
 
 
 def _driver_changes(applied: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    found = []
-    for one in applied:
+    object_changes = []
+    for result in applied:
         changes = [
             f"{item['action']} {item['kind']} {item['namespace'] + '/' if item.get('namespace') else ''}{item['name']}"
-            for item in one.get("objects") or ()
+            for item in result.get("objects") or ()
             if item["action"] != "none"
         ]
-        replaced = (one.get("roll") or {}).get("replaced")
+        replaced = (result.get("roll") or {}).get("replaced")
         changes += [f"replace the plugin pods on {', '.join(replaced)}"] if replaced else []
         if changes:
-            found.append({"object": str(one.get("driver", "driver")), "changes": changes})
-    return found
+            object_changes.append({"object": str(result.get("driver", "driver")), "changes": changes})
+    return object_changes
 
 
 def render_summary(summary: Mapping[str, Any], ended: Sequence[str] = (), *, check: bool = False) -> str:
@@ -122,15 +122,18 @@ def render_summary(summary: Mapping[str, Any], ended: Sequence[str] = (), *, che
     nodes: Sequence[Mapping[str, Any]] = summary["nodes"]
     # A slice of an AWX job has few of a cluster's hosts. Without any host, each node has its reason.
     has_hosts = any(row["host"] for row in nodes)
-    own: list[Mapping[str, Any]] = []
+    host_rows: list[Mapping[str, Any]] = []
     elsewhere: list[Mapping[str, Any]] = []
     for row in nodes:
-        (elsewhere if has_hosts and row["host"] is None and row["verdict"] == "not checked" else own).append(row)
+        (elsewhere if has_hosts and row["host"] is None and row["verdict"] == "not checked" else host_rows).append(row)
     table = render_table(
         ("NODE", "HOST", "CSI-PROXY", "VERDICT", "WHY"),
-        [[row["node"] or "-", row["host"] or "-", row["csi_proxy"], _shown(row["verdict"]), row["why"]] for row in own],
+        [
+            [row["node"] or "-", row["host"] or "-", row["csi_proxy"], _shown(row["verdict"]), row["why"]]
+            for row in host_rows
+        ],
     )
-    lines = [table] if own else []
+    lines = [table] if host_rows else []
     if elsewhere:
         names = format_list([row["node"] for row in elsewhere])
         lines += [
@@ -138,31 +141,31 @@ def render_summary(summary: Mapping[str, Any], ended: Sequence[str] = (), *, che
             f"Nodes without a host in this run, which get a plugin pod only after csi-proxy is checked: {names}",
         ]
     lines += ["", *_changes(summary["changes"], check=check)]
-    found = _same_findings(summary["findings"])
-    lines += [""] if found else []
-    for finding, hosts in found:
+    finding_hosts = _same_findings(summary["findings"])
+    lines += [""] if finding_hosts else []
+    for finding, hosts in finding_hosts:
         # A plan's finding is about an object of the cluster.
-        about = f"on {', '.join(hosts)}" if hosts else finding["object"]
-        lines.append(f"{finding['severity']} {finding['id']} {about}: {finding['message']}")
+        subject = f"on {', '.join(hosts)}" if hosts else finding["object"]
+        lines.append(f"{finding['severity']} {finding['id']} {subject}: {finding['message']}")
         # A note asks for nothing; its remedy is on the page of findings, and in the result.
         if finding["severity"] != "note":
             lines.append(f"  remedy: {finding['remedy']}")
     if summary["readiness"]:
-        first, *others = summary["readiness"]["table"]
-        lines += ["", f"Volumes, checked before the first change: {first}", *(f"  {line}" for line in others)]
+        first, *further_lines = summary["readiness"]["table"]
+        lines += ["", f"Volumes, checked before the first change: {first}", *(f"  {line}" for line in further_lines)]
     # A node that this run did not evaluate is neither: --limit, a slice or an unreachable host leave it to another run.
-    known = [row for row in nodes if row["node"]]
-    checked = [row for row in known if row["verdict"] != "not checked"]
+    node_rows = [row for row in nodes if row["node"]]
+    checked = [row for row in node_rows if row["verdict"] != "not checked"]
     evaluated = [row for row in checked if row["verdict"] != "unproven"]
     green, unread = sum(row["verdict"] == "green" for row in evaluated), len(checked) - len(evaluated)
     count = f"{green} of {len(evaluated)} Windows nodes can take CSI volumes now" if evaluated else ""
     parts = [count or ("" if unread else "no Windows node was checked")]
     parts += [f"{unread} Windows {'node was' if unread == 1 else 'nodes were'} not read"] if unread else []
-    parts += [f"{_others(len(known) - len(checked))} not checked"] if checked and known != checked else []
+    parts += [f"{_others(len(node_rows) - len(checked))} not checked"] if checked and node_rows != checked else []
     lines += ["", "; ".join(filter(None, parts))]
     lines += _driver_lines(summary["drivers"])
     for verdict in _ORDER:
-        named = [row["node"] or row["host"] for row in own if row["verdict"] == verdict]
+        named = [row["node"] or row["host"] for row in host_rows if row["verdict"] == verdict]
         if named and verdict != "green":
             lines.append(f"{_shown(verdict)}: {', '.join(named)}{_MEANS.get(verdict, '')}")
     return "\n".join([*lines, *ended])
@@ -194,10 +197,10 @@ def _by_verdict(rollout: Mapping[str, Any]) -> dict[str, Any]:
     """Names of the evaluated nodes by verdict; or why the rollout was not read."""
     if rollout.get("unread"):
         return {"unread": rollout["unread"]}
-    found: dict[str, Any] = {}
+    nodes_by_verdict: dict[str, Any] = {}
     for node in rollout.get("nodes") or ():
-        found.setdefault(node["verdict"], []).append(node["node"])
-    return found
+        nodes_by_verdict.setdefault(node["verdict"], []).append(node["node"])
+    return nodes_by_verdict
 
 
 def _others(count: int) -> str:
@@ -220,8 +223,8 @@ def _changes(changes: Sequence[Mapping[str, Any]], *, check: bool) -> list[str]:
         return ["Nothing would be changed." if check else "Nothing was changed."]
     lines = ["Would be changed:" if check else "Changed:"]
     alike: dict[tuple[str, ...], list[str]] = {}
-    for one in changes:
-        alike.setdefault(tuple(one["changes"]), []).append(one["object"])
+    for entry in changes:
+        alike.setdefault(tuple(entry["changes"]), []).append(entry["object"])
     for done, objects in alike.items():
         lines += [f"  {', '.join(objects)}:", *(f"    {change}" for change in done)]
     return lines
@@ -229,12 +232,12 @@ def _changes(changes: Sequence[Mapping[str, Any]], *, check: bool) -> list[str]:
 
 def _same_findings(findings: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], list[str]]]:
     """Each finding once, with every host that has it."""
-    found: dict[tuple[str, ...], tuple[Mapping[str, Any], list[str]]] = {}
+    groups: dict[tuple[str, ...], tuple[Mapping[str, Any], list[str]]] = {}
     for finding in findings:
         key = (finding["id"], finding["message"], finding["remedy"], "" if finding["host"] else finding["object"])
-        hosts = found.setdefault(key, (finding, []))[1]
+        hosts = groups.setdefault(key, (finding, []))[1]
         hosts += [finding["host"]] if finding["host"] else []
-    return list(found.values())
+    return list(groups.values())
 
 
 def _row(
@@ -245,15 +248,19 @@ def _row(
     if host.get("left_out"):
         verdict, why = "not checked", str(host["left_out"])
     else:
-        found = gate.get(str(node))
+        gate_result = gate.get(str(node))
         # As in check mode, before the first run with a driver.
         absent = [driver for driver, rollout in rollouts.items() if rollout.get("daemonset", rollout) is None]
         missing = f"{', '.join(absent)} not deployed"
         if absent and node:
-            verdict, why = (_worst(["waiting", found[0]]), f"{missing}; {found[1]}") if found else ("waiting", missing)
+            verdict, why = (
+                (_worst(["waiting", gate_result[0]]), f"{missing}; {gate_result[1]}")
+                if gate_result
+                else ("waiting", missing)
+            )
         else:
             unchecked = "the gate did not check this Node" if rollouts else "the cluster has no driver"
-            verdict, why = found or ("not checked", unchecked)
+            verdict, why = gate_result or ("not checked", unchecked)
     return {"node": node, "host": host["name"], "csi_proxy": _proxy(observed), "verdict": verdict, "why": why}
 
 
@@ -276,7 +283,10 @@ def brief(observed: Mapping[str, Any]) -> list[str]:
     """One host in a few lines: csi-proxy and its pipes, drift, and the findings that ask for something."""
     lines = [f"csi-proxy {_proxy(observed)}"]
     lines += [f"missing pipes: {', '.join(observed['missing_pipes'])}"] if observed.get("missing_pipes") else []
-    lines += [f"{one['item']}: found {one['found']}, expected {one['expected']}" for one in observed.get("drift") or ()]
+    lines += [
+        f"{drift['item']}: found {drift['found']}, expected {drift['expected']}"
+        for drift in observed.get("drift") or ()
+    ]
     for finding in observed.get("findings") or ():
         line = f"{finding['severity']} {finding['id']}: {finding['message']}"
         lines.append(line if finding["severity"] == "note" else f"{line} -> {finding['remedy']}")
@@ -286,7 +296,7 @@ def brief(observed: Mapping[str, Any]) -> list[str]:
 def _gate(rollouts: Mapping[str, Mapping[str, Any]], hosts: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Verdict and reason of each node with all drivers. hosts: names of the hosts' Nodes."""
     verdicts: dict[str, list[tuple[str, str]]] = {}
-    others: dict[str, list[tuple[str, str]]] = {}
+    unchecked_verdicts: dict[str, list[tuple[str, str]]] = {}
     several = len(rollouts) > 1
     for driver, rollout in rollouts.items():
         for node in rollout.get("nodes") or []:
@@ -294,22 +304,24 @@ def _gate(rollouts: Mapping[str, Mapping[str, Any]], hosts: Iterable[str]) -> di
             named = f"{driver}: {lacks}" if several else lacks
             why = named if lacks else "; ".join([f"{driver} registered, pod Ready", *(node.get("notes") or [])])
             verdicts.setdefault(node["node"], []).append((node["verdict"], why))
-        for other in rollout.get("others") or []:
-            others.setdefault(other["node"], []).append(("not checked", other["reason"]))
+        for entry in rollout.get("others") or []:
+            unchecked_verdicts.setdefault(entry["node"], []).append(("not checked", entry["reason"]))
     # A driver that places no pod on a node says nothing about it where another one does.
-    verdicts = {**others, **verdicts}
+    verdicts = {**unchecked_verdicts, **verdicts}
     for driver, rollout in rollouts.items():
         for name in {*verdicts, *hosts} if rollout.get("unread") else ():
             verdicts.setdefault(name, []).append(("unproven", f"{driver} was not read: {rollout['unread']}"))
     return {
-        name: (_worst(verdict for verdict, _why in found), "; ".join(dict.fromkeys(why for _verdict, why in found)))
-        for name, found in verdicts.items()
+        name: (
+            _worst(verdict for verdict, _why in node_verdicts),
+            "; ".join(dict.fromkeys(why for _verdict, why in node_verdicts)),
+        )
+        for name, node_verdicts in verdicts.items()
     }
 
 
 def _worst(verdicts: Iterable[str]) -> str:
-    found = list(verdicts)
-    return min(found, key=lambda verdict: _ORDER.index(verdict) if verdict in _ORDER else 0, default="not checked")
+    return min(verdicts, key=lambda verdict: _ORDER.index(verdict) if verdict in _ORDER else 0, default="not checked")
 
 
 def describe_failure(result: Mapping[str, Any], task: str) -> str:

@@ -15,18 +15,18 @@ SPECIAL = frozenset({"all", "always", "never", "tagged", "untagged"})
 
 def wrong_tags(playbook: str, run: Iterable[str], skip: Iterable[str]) -> Iterator[str]:
     """A sentence for each tag of --tags and --skip-tags that the playbook does not have."""
-    own = TAGS.get(playbook, ())
+    playbook_tags = TAGS.get(playbook, ())
     for option, tags in (("--tags", dict.fromkeys(run)), ("--skip-tags", dict.fromkeys(skip))):
-        special = _find_special_tags(option, set(tags), has_tags=bool(own))
+        special = _find_special_tags(option, set(tags), has_tags=bool(playbook_tags))
         for tag in tags:
             # A playbook without tags has nothing that another tag could skip.
-            skips_nothing = not own and option == "--skip-tags" and tag not in SPECIAL
-            if tag in own or tag in special or skips_nothing:
+            skips_nothing = not playbook_tags and option == "--skip-tags" and tag not in SPECIAL
+            if tag in playbook_tags or tag in special or skips_nothing:
                 continue
-            near = get_close_matches(tag, own, 1)
+            near = get_close_matches(tag, playbook_tags, 1)
             meant = f" Did you mean {near[0]}?" if near else ""
-            if own:
-                yield f"{option} is {tag}, expected {', '.join(own[:-1])} or {own[-1]}.{meant}"
+            if playbook_tags:
+                yield f"{option} is {tag}, expected {', '.join(playbook_tags[:-1])} or {playbook_tags[-1]}.{meant}"
             else:
                 yield f"{option} is {tag}, but {playbook} has no tags and would do nothing. Run without {option}."
 

@@ -264,10 +264,10 @@ REMOVE_MAPPING = "remove the mapping on the node (Remove-SmbGlobalMapping), or d
 
 
 def _find_value(
-    earlier: Mapping[str, Mapping[str, Any]], version: Version, now: Mapping[str, Any]
+    earlier: Mapping[str, Mapping[str, Any]], version: Version, current: Mapping[str, Any]
 ) -> Mapping[str, Any]:
     """Of what releases had, by the first one that no longer has it, what belongs to a release; earliest first."""
-    return next((had for first, had in earlier.items() if version.release < parse(first).release), now)
+    return next((had for first, had in earlier.items() if version.release < parse(first).release), current)
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +344,7 @@ class Driver:
     @property
     def newest(self) -> Version:
         """The newest release the catalog has."""
-        return max(parse(known.version) for known in self.releases)
+        return max(parse(release.version) for release in self.releases)
 
     def list_builds(self, version: Version, rule: ModeRule) -> tuple[str, ...] | None:
         """Windows builds that a release has an image for in a mode; None when one image fits all."""
@@ -359,19 +359,21 @@ class Driver:
 
     def find_release(self, version: Version) -> Release | None:
         """The catalog's entry for a release, None when it is not known."""
-        return next((known for known in self.releases if parse(known.version) == version), None)
+        return next((release for release in self.releases if parse(release.version) == version), None)
 
     def list_mode_rules(self, version: Version) -> tuple[ModeRule, ...]:
         """The modes that exist in a release, in upstream's order of preference."""
-        found = [rule for rule in self.modes if rule.supports(version)]
-        return tuple(sorted(found, key=lambda rule: not rule.is_default(version)))
+        rules = [rule for rule in self.modes if rule.supports(version)]
+        return tuple(sorted(rules, key=lambda rule: not rule.is_default(version)))
 
     def list_published_rules(self, version: Version) -> tuple[ModeRule, ...]:
         """The modes of a known release that this collection deploys and whose images are known to be published."""
-        known = self.find_release(version)
-        rules = self.list_mode_rules(version) if known is not None else ()
+        release = self.find_release(version)
+        rules = self.list_mode_rules(version) if release is not None else ()
         return tuple(
-            rule for rule in rules if rule.template is not None and known and not known.list_unproven_images(rule.mode)
+            rule
+            for rule in rules
+            if rule.template is not None and release and not release.list_unproven_images(rule.mode)
         )
 
     def rule(self, mode: str) -> ModeRule | None:
@@ -387,10 +389,10 @@ class Driver:
         nothing shows that their images were published. None when there is no such release.
         """
         usable = [
-            (parse(known.version), rule.mode)
-            for known in self.releases
-            for rule in self.list_mode_rules(parse(known.version))
-            if (known_only or rule in self.list_published_rules(parse(known.version))) and mode in (None, rule.mode)
+            (parse(release.version), rule.mode)
+            for release in self.releases
+            for rule in self.list_mode_rules(parse(release.version))
+            if (known_only or rule in self.list_published_rules(parse(release.version))) and mode in (None, rule.mode)
         ]
         closest = find_closest(version, [release for release, _mode in usable])
         return next(((str(release), mode) for release, mode in usable if release == closest), None)

@@ -118,11 +118,11 @@ class VolumeSupport:
 
 
 def check_support(
-    table: Table, asked: RequestedVolume, version: Version | None = None, mode: str = ""
+    table: Table, volume: RequestedVolume, version: Version | None = None, mode: str = ""
 ) -> VolumeSupport:
     """Whether a driver in this release and mode takes this volume on Windows. version None, mode empty: not known."""
     doubt: VolumeSupport | None = None
-    for feature in asked.list_features():
+    for feature in volume.list_features():
         answer = find_cell(table, feature, version, mode)
         if answer is None or answer.allowed is None:
             why = "is not known to support that on Windows" if answer is None or not answer.why else answer.why

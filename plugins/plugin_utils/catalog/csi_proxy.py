@@ -83,7 +83,7 @@ def find_release(version: str) -> Release | None:
     return best
 
 
-def is_below(version: str, other: str) -> bool:
-    """Whether ``version`` is an older release than ``other``; False when either is not a version."""
-    numbers, other_numbers = parse_version(version), parse_version(other)
-    return numbers is not None and other_numbers is not None and numbers < other_numbers
+def is_below(version: str, reference: str) -> bool:
+    """Whether ``version`` is an older release than ``reference``; False when either is not a version."""
+    numbers, reference_numbers = parse_version(version), parse_version(reference)
+    return numbers is not None and reference_numbers is not None and numbers < reference_numbers

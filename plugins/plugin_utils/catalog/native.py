@@ -57,8 +57,8 @@ class Native:
         return {key: value for key, value in source.items() if value}
 
 
-def convert_volume(volume: Object, given: str = "") -> Native:
-    """The native volume of an in-tree PersistentVolume. given: its handle, where the user names it.
+def convert_volume(volume: Object, volume_handle: str = "") -> Native:
+    """The native volume of an in-tree PersistentVolume. volume_handle: its handle, where the user names it.
 
     Raises TranslationError.
     """
@@ -84,7 +84,7 @@ def convert_volume(volume: Object, given: str = "") -> Native:
     notes: list[str] = []
     spec = set_file_system(name, plugin, spec, notes)
     if plugin.field == "gcePersistentDisk":
-        if not given:
+        if not volume_handle:
             raise TranslationError(
                 f"PersistentVolume {name} does not name the project of disk {source.get('pdName')}, expected its handle "
                 "projects/<project>/zones/<zone>/disks/<disk>",
@@ -98,7 +98,7 @@ def convert_volume(volume: Object, given: str = "") -> Native:
     return Native(
         plugin,
         migrated=migrated,
-        handle=given or ("" if path else handle),
+        handle=volume_handle or ("" if path else handle),
         spec=spec,
         on_node=f"{plugin.plugin}/{disk}" if disk else "",
         volume_path=path,

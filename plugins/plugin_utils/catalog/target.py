@@ -74,12 +74,14 @@ class CurrentReleases:
     api_server: str = ""
 
 
-def find_impossible_targets(target: Mapping[str, str], now: CurrentReleases) -> Iterator[Finding]:
+def find_impossible_targets(target: Mapping[str, str], current: CurrentReleases) -> Iterator[Finding]:
     """Targets behind the cluster, and those of a platform that it is not. target: as read() returns it."""
     release = target.get("kubernetes", "")
     # A node that is ahead is left alone while others come to the target.
-    if release and now.kubelets and not any(is_above(release, version) for version in now.kubelets.values()):
-        ahead = [f"{name} ({version})" for name, version in sorted(now.kubelets.items()) if is_above(version, release)]
+    if release and current.kubelets and not any(is_above(release, version) for version in current.kubelets.values()):
+        ahead = [
+            f"{name} ({version})" for name, version in sorted(current.kubelets.items()) if is_above(version, release)
+        ]
         if ahead:
             yield blocker(
                 "CSI-T12", f"Node {', '.join(ahead)}",
@@ -87,14 +89,14 @@ def find_impossible_targets(target: Mapping[str, str], now: CurrentReleases) -> 
                 "set the release that the nodes are upgraded to",
             )  # fmt: skip
     # https://kubernetes.io/releases/version-skew-policy/#kubelet: "kubelet must not be newer than kube-apiserver".
-    if release and now.api_server and is_above(_minor(release), _minor(now.api_server)):
+    if release and current.api_server and is_above(_minor(release), _minor(current.api_server)):
         yield blocker(
-            "CSI-T17", "Target", f"kubelet {release}, but the API server is {now.api_server}; a kubelet must not be newer than the API server",
-            f"upgrade the control plane first, or set a release up to {_minor(now.api_server)}",
+            "CSI-T17", "Target", f"kubelet {release}, but the API server is {current.api_server}; a kubelet must not be newer than the API server",
+            f"upgrade the control plane first, or set a release up to {_minor(current.api_server)}",
         )  # fmt: skip
     for key, name, running in (
-        ("openshift", "OpenShift", now.openshift),
-        ("wmco", "Windows Machine Config Operator", now.wmco),
+        ("openshift", "OpenShift", current.openshift),
+        ("wmco", "Windows Machine Config Operator", current.wmco),
     ):
         release = target.get(key, "")
         if not release or running is None:

@@ -77,10 +77,10 @@ def is_at_least(version: str, least: str) -> bool:
         return False
 
 
-def is_above(release: str, other: str) -> bool:
-    """Whether a release is later than the other one, as far as the shorter of the two is given; False for what is no release."""
+def is_above(release: str, reference: str) -> bool:
+    """Whether a release is later than the reference, as far as the shorter of the two is given; False for what is no release."""
     try:
-        return _shorten(release, other) > _shorten(other, release)
+        return _shorten(release, reference) > _shorten(reference, release)
     except ValueError:
         return False
 

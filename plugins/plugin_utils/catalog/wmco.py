@@ -105,13 +105,13 @@ def find_line_of_operator(version: Version) -> Line | None:
     return next((line for line in LINES if line.wmco in (str(major), f"{major}.{minor}")), None)
 
 
-def list_skipped_lines(now: Version, then: Version) -> tuple[str, ...]:
+def list_skipped_lines(current: Version, target: Version) -> tuple[str, ...]:
     """Lines of the operator that an upgrade leaps over.
 
     Its lifecycle manager updates from the line before only: olm.skipRange of each branch's
     bundle/manifests/windows-machine-config-operator.clusterserviceversion.yaml.
     """
-    before, after = find_line_of_operator(now), find_line_of_operator(then)
+    before, after = find_line_of_operator(current), find_line_of_operator(target)
     lines = list(dict.fromkeys(line.wmco for line in LINES))
     if before is None or after is None:
         return ()
@@ -133,12 +133,12 @@ def read_csi_proxy_release(annotations: Mapping[str, str]) -> str:
     return line.csi_proxy if line is not None else ""
 
 
-def classify_upgrade(now: Version, then: Version) -> CsiProxyChange:
+def classify_upgrade(current: Version, target: Version) -> CsiProxyChange:
     """What an upgrade of the operator does to csi-proxy on its nodes; "none" if neither release has it.
 
     The enhancement calls "kept" A and D, "added" B and E, "removed" C.
     """
-    had, has = has_csi_proxy(now), has_csi_proxy(then)
+    had, has = has_csi_proxy(current), has_csi_proxy(target)
     if has:
         return "kept" if had else "added"
     return "removed" if had else "none"

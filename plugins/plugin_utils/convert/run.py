@@ -220,7 +220,7 @@ class Conversions:
             namespace=self._options.record_namespaces[0],
             name=name_lease(desired.namespace, desired.claim),
             labels=build_labels(),
-            what=f"the conversion of {desired.namespace}/{desired.claim}",
+            work=f"the conversion of {desired.namespace}/{desired.claim}",
         )
         return Lease(self._client, lease, identify_process(os.getpid()), self._notify)
 

@@ -73,11 +73,11 @@ def _list_needs_of_grants(driver: Driver, desired: DriverRequest, namespace: str
     https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping
     """
     name = driver.service_account
-    both: tuple[tuple[str, tuple[Rule, ...], str | None], ...] = (
+    grants: tuple[tuple[str, tuple[Rule, ...], str | None], ...] = (
         ("clusterroles", driver.cluster_rules, None),
         ("roles", driver.namespace_rules, namespace),
     )
-    for roles, rules, where in both:
+    for roles, rules, where in grants:
         escalate = (Need("escalate", _RBAC, roles, where),)
         held = [
             Need(verb, group, resource, where)

@@ -88,13 +88,13 @@ def plan(client: Client, request: DeployRequest) -> DeployPlan:
     if failed is not None and failed.template == hash_template(change.after) and failed.node in state.expected:
         options = _retry_canary(failed, options, state, f"DaemonSet {namespace}/{name}")
         state = find_state(picture, evaluation, options)
-    same = live["spec"]["template"] == change.after["spec"]["template"]
-    if not same and not state.order and state.left and not state.down:
+    same_template = live["spec"]["template"] == change.after["spec"]["template"]
+    if not same_template and not state.order and state.left and not state.down:
         # The first run with Nodes of the DaemonSet applies the template, and checks it there.
-        others = [item for item in request.definitions if item is not plugin]
-        outcome = Applier(client).plan(others)
-        return DeployPlan(others, outcome, options, RollResult(RollStep("wait"), state, evaluation))
-    if state.old or not same:
+        other_definitions = [item for item in request.definitions if item is not plugin]
+        outcome = Applier(client).plan(other_definitions)
+        return DeployPlan(other_definitions, outcome, options, RollResult(RollStep("wait"), state, evaluation))
+    if state.old or not same_template:
         kept = _find_kept(client, request, plugin)
         refused = list_refusals(picture, evaluation, state, kept, lambda: _list_uses(client, request))
         refused += _find_missing_access(client, namespace) if state.old else ()
@@ -111,8 +111,8 @@ def _retry_canary(failed: FailedTemplate, options: RollOptions, state: RollState
             f"works. No pod was replaced. Correct the options, or repair {failed.node} and first run with it.",
             "canary_failed",
         )
-    others = (name for name in options.nodes or state.expected if name != failed.node)
-    return replace(options, nodes=(failed.node, *others))
+    other_nodes = (name for name in options.nodes or state.expected if name != failed.node)
+    return replace(options, nodes=(failed.node, *other_nodes))
 
 
 def deploy(client: Client, request: DeployRequest, notify: Notify, applied: Callable[[Outcome], None]) -> Deployment:
@@ -173,9 +173,9 @@ def _find_kept(client: Client, request: DeployRequest, plugin: Mapping[str, Any]
     pods = client.list(kinds.POD, namespace, label_selector=build_selector(plugin)).items
     changing = {pod["spec"].get("nodeName") for pod in pods if _read_mode(pod) not in ("", mode)}
     kept: dict[str, str] = {}
-    for node, what in _list_uses(client, request) if changing else ():
+    for node, sign in _list_uses(client, request) if changing else ():
         if node in changing:
-            kept.setdefault(node, f"volumes of {driver.name} are in use, which mode {mode} cannot take over: {what}")
+            kept.setdefault(node, f"volumes of {driver.name} are in use, which mode {mode} cannot take over: {sign}")
     return kept
 
 

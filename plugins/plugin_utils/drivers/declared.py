@@ -61,16 +61,16 @@ def _declare_containers(type_: str) -> dict[str, DriverOption]:
     }
 
 
-def _declare_switch(text: str, **more: Any) -> DriverOption:
-    return DriverOption(text, "bool", **{"default": False, **more})
+def _declare_switch(text: str, **attributes: Any) -> DriverOption:
+    return DriverOption(text, "bool", **{"default": False, **attributes})
 
 
-def _declare_seconds(text: str, default: int, **more: Any) -> DriverOption:
-    return DriverOption(text, "int", default=default, **more)
+def _declare_seconds(text: str, default: int, **attributes: Any) -> DriverOption:
+    return DriverOption(text, "int", default=default, **attributes)
 
 
-def _declare_names(text: str, **more: Any) -> DriverOption:
-    return DriverOption(text, "list", "str", [], **more)
+def _declare_names(text: str, **attributes: Any) -> DriverOption:
+    return DriverOption(text, "list", "str", [], **attributes)
 
 
 OPTIONS: dict[str, DriverOption] = {
@@ -167,8 +167,8 @@ def list_module_options(module: str) -> dict[str, tuple[str, DriverOption]]:
 
 def make_argument_spec(module: str) -> dict[str, Any]:
     """The part of a module's argument spec that is declared here."""
-    found = {name: option.spec() for name, (_role, option) in list_module_options(module).items()}
+    specs = {name: option.spec() for name, (_role, option) in list_module_options(module).items()}
     # It holds names of Secrets, not secrets.
     return {"driver": {"type": "str", "required": True}} | {
-        name: {**one, "no_log": False} if "secret" in name else one for name, one in found.items()
+        name: {**spec, "no_log": False} if "secret" in name else spec for name, spec in specs.items()
     }

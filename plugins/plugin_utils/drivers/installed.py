@@ -35,7 +35,7 @@ def _shorten_repository(image: str) -> str:
 
 
 _BY_IMAGE = {
-    _shorten_repository(one.images["driver"]): driver for driver in DRIVERS.values() for one in driver.releases
+    _shorten_repository(release.images["driver"]): driver for driver in DRIVERS.values() for release in driver.releases
 }
 
 
@@ -79,9 +79,9 @@ def list_controllers(client: Client, driver: Driver, namespace: str = "") -> Ite
     Those in the given namespace and upstream's, else those of the whole cluster.
     """
     names = driver.controller.deployments
-    known = list(dict.fromkeys(filter(None, (namespace, *driver.controller.namespaces))))
+    namespaces = list(dict.fromkeys(filter(None, (namespace, *driver.controller.namespaces))))
     any_controller = False
-    for place in (*known, None):
+    for place in (*namespaces, None):
         if place is None and any_controller:
             return
         controllers = [
@@ -106,10 +106,10 @@ def find_controllers(client: Client) -> dict[str, tuple[str, ...]]:
     return {key: tuple(sorted(names)) for key, names in sorted(group_values(pairs).items())}
 
 
-def find_node_plugins(client: Client, *, own: bool = False) -> dict[str, tuple[str, ...]]:
+def find_node_plugins(client: Client, *, own_only: bool = False) -> dict[str, tuple[str, ...]]:
     """Read the DaemonSets that provide the catalog's drivers on Windows nodes, as "DaemonSet namespace/name" by driver.
 
-    own: only those of this collection.
+    own_only: only those of this collection.
     """
     observed = [ObservedDaemonSet.from_object(item) for item in client.list(kinds.DAEMON_SET).items]
     plugins = {
@@ -118,7 +118,7 @@ def find_node_plugins(client: Client, *, own: bool = False) -> dict[str, tuple[s
             for daemon_set in observed
             if daemon_set.is_node_plugin_of(driver.name)
             and not daemon_set.going
-            and (not own or daemon_set.managed_by == MANAGER)
+            and (not own_only or daemon_set.managed_by == MANAGER)
         )
         for key, driver in DRIVERS.items()
     }

@@ -76,8 +76,8 @@ def read_snapshot(client: Client, driver: Driver, desired: DriverRequest) -> Dri
 def _read_feature_states(client: Client, driver: Driver, namespace: str) -> Mapping[str, str] | None:
     if driver.feature_states is None:
         return None
-    found: dict[str, Any] | None = client.get(kinds.CONFIG_MAP, driver.feature_states.name, namespace)
-    return None if found is None else dict(found.get("data") or {})
+    config_map: dict[str, Any] | None = client.get(kinds.CONFIG_MAP, driver.feature_states.name, namespace)
+    return None if config_map is None else dict(config_map.get("data") or {})
 
 
 def _list_registered_nodes(client: Client, driver: Driver, nodes: Iterable[ObservedNode]) -> tuple[str, ...]:
@@ -101,8 +101,8 @@ def _read_openshift_release(
     )
     if not undetermined and not any(node.of_operator for node in nodes):
         return ""
-    found = client.get(kinds.CLUSTER_VERSION, "version")
-    status = (found or {}).get("status") or {}
+    cluster_version = client.get(kinds.CLUSTER_VERSION, "version")
+    status = (cluster_version or {}).get("status") or {}
     done = [str(update["version"]) for update in status.get("history") or [] if update.get("state") == "Completed"]
     # Newest first; while an update runs its drivers are replaced one by one, and the last finished one is what was there.
     return done[0] if done else str((status.get("desired") or {}).get("version", ""))
@@ -126,10 +126,10 @@ def _drop_duplicates(names: Iterable[str | None]) -> list[str]:
 def read_begun_handover(client: Client, driver: Driver, namespace: str) -> Mapping[str, str]:
     """The record of a hand-over to ours that has not been finished, empty when there is none. namespace: empty for any."""
     name = name_record(driver)
-    found = (
+    config_maps = (
         [client.get(kinds.CONFIG_MAP, name, namespace)]
         if namespace
         else client.list(kinds.CONFIG_MAP, field_selector=f"metadata.name={name}").items
     )
-    records = [(one or {}).get("data") or {} for one in found]
+    records = [(config_map or {}).get("data") or {} for config_map in config_maps]
     return next((record for record in records if record.get("state") == "begun"), {})

@@ -61,8 +61,8 @@ def _list_wrong_values(desired: DriverRequest) -> Iterator[tuple[str, Any, str]]
         (_SHARE, "expected a number of nodes or a percentage", [("max_unavailable", desired.max_unavailable)]),
         (_WINDOWS_PATH, "expected a path on Windows, such as C:\\var\\lib\\kubelet", [("kubelet_dir", desired.kubelet_dir)]),
     ]  # fmt: skip
-    for pattern, why, given in checks:
-        for option, value in given:
+    for pattern, why, values in checks:
+        for option, value in values:
             if value and not pattern.fullmatch(str(value)):
                 yield option, value, why
     for key, value in desired.node_selector.items():

@@ -115,31 +115,32 @@ def detect_platform_of_nodes(kubernetes: str, nodes: Iterable[ObservedNode]) -> 
 def may_hide_controller(driver: Driver, snapshot: DriverSnapshot) -> bool:
     """Whether the platform installs this driver, as its own DaemonSet shows, and hides its controller."""
     name = detect_platform(snapshot)
-    own = driver.platform_daemonsets.get(name, "")
+    daemonset_name = driver.platform_daemonsets.get(name, "")
     return name in _HIDDEN and any(
-        observed.name == own and find_owner(driver, name, observed) is not None for observed in snapshot.daemon_sets
+        observed.name == daemonset_name and find_owner(driver, name, observed) is not None
+        for observed in snapshot.daemon_sets
     )
 
 
 def find_providers(driver: Driver, snapshot: DriverSnapshot, namespace: str) -> tuple[Provider, ...]:
     """The DaemonSets of others that serve the driver on Windows, or have the name that ours would have."""
-    found = []
+    providers = []
     for observed in snapshot.daemon_sets:
-        same = (observed.namespace, observed.name) == (namespace, driver.daemonset)
+        same_name = (observed.namespace, observed.name) == (namespace, driver.daemonset)
         kept_by = find_owner(driver, detect_platform(snapshot), observed)
-        if kept_by is not None and (same or observed.is_node_plugin_of(driver.name)):
+        if kept_by is not None and (same_name or observed.is_node_plugin_of(driver.name)):
             serving = observed.ready > 0 or _is_registered(driver, snapshot)
-            found.append(Provider(observed.namespace, observed.name, kept_by, serving=serving))
-    return tuple(found)
+            providers.append(Provider(observed.namespace, observed.name, kept_by, serving=serving))
+    return tuple(providers)
 
 
 def _is_registered(driver: Driver, snapshot: DriverSnapshot) -> bool:
     """Whether a Windows node has registered the driver by a plugin that is not ours."""
-    ours = any(
+    has_own_plugin = any(
         daemon_set.managed_by == MANAGER and daemon_set.is_node_plugin_of(driver.name)
         for daemon_set in snapshot.daemon_sets
     )
-    return bool(snapshot.registered) and not ours
+    return bool(snapshot.registered) and not has_own_plugin
 
 
 def find_owner(driver: Driver, running_on: str, observed: ObservedDaemonSet) -> Owner | None:

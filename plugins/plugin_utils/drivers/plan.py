@@ -28,14 +28,14 @@ _SHOWN = 10
 class ModeChange:
     """From which mode to which. drain: only without volumes of the driver on a node. counters: the files with which its hosts count them."""
 
-    left: str
+    former: str
     mode: str
     drain: bool
     counters: str
 
     def as_dict(self) -> dict[str, Any]:
         """For a module's result."""
-        return {"from": self.left, "to": self.mode, "drain": self.drain, "counters": self.counters}
+        return {"from": self.former, "to": self.mode, "drain": self.drain, "counters": self.counters}
 
 
 def find_mode_change(
@@ -45,8 +45,11 @@ def find_mode_change(
     if rule is None:
         return None
     for observed in snapshot.daemon_sets:
-        ours = observed.managed_by == MANAGER and (observed.namespace, observed.name) == (namespace, driver.daemonset)
-        if ours and observed.mode and observed.mode != rule.mode:
+        is_ours = observed.managed_by == MANAGER and (observed.namespace, observed.name) == (
+            namespace,
+            driver.daemonset,
+        )
+        if is_ours and observed.mode and observed.mode != rule.mode:
             drain = rule.mode in driver.drain_to
             return ModeChange(observed.mode, rule.mode, drain, driver.counters if drain else "")
     return None
@@ -59,19 +62,19 @@ def check_mode_change(driver: Driver, change: ModeChange | None, snapshot: Drive
     subject = f"{driver.title} node plugin"
     if change.drain:
         for node, signs in sorted(group_values(snapshot.in_use).items()):
-            more = f" and {len(signs) - _SHOWN} more" if len(signs) > _SHOWN else ""
+            omission = f" and {len(signs) - _SHOWN} more" if len(signs) > _SHOWN else ""
             message = (
-                f"it cannot change from {change.left} to {change.mode} there while volumes of {driver.name} are in "
+                f"it cannot change from {change.former} to {change.mode} there while volumes of {driver.name} are in "
                 f"use, because the mode {change.mode} does not see the mounts and reference counts of the other: "
-                f"{', '.join(signs[:_SHOWN])}{more}"
+                f"{', '.join(signs[:_SHOWN])}{omission}"
             )
             remedy = f"move or scale down these workloads (kubectl drain {node}), wait until the volumes are unmounted, and run again"
             yield blocker("CSI-D70", f"Node {node}", message, remedy)
-    if change.left == "csi_proxy":
-        message = f"changes from {change.left} to {change.mode}, node by node; csi-proxy stays on the hosts"
+    if change.former == "csi_proxy":
+        message = f"changes from {change.former} to {change.mode}, node by node; csi-proxy stays on the hosts"
         remedy = "once nothing mounts its pipes, remove it: remove.yml with kubewin_remove_csi_proxy=true"
     else:
-        message = f"changes from {change.left} to {change.mode}, node by node, and only where csi-proxy serves"
+        message = f"changes from {change.former} to {change.mode}, node by node, and only where csi-proxy serves"
         remedy = "none; a node where csi-proxy does not serve blocks the change"
     yield note("CSI-D71", subject, message, remedy)
 
@@ -115,9 +118,9 @@ class DriverPlan:
         if self.rule is not None and self.version is not None:
             lines.append(f"release {self.version} ({self.source}), mode {self.rule.mode}")
         if self.settings:
-            made = " (will be created)" if self.settings["create_namespace"] else ""
+            creation_note = " (will be created)" if self.settings["create_namespace"] else ""
             lines.append(
-                f"namespace {self.namespace}{made}, DaemonSet {self.settings['daemonset']}, ServiceAccount "
+                f"namespace {self.namespace}{creation_note}, DaemonSet {self.settings['daemonset']}, ServiceAccount "
                 f"{self.settings['service_account']}"
             )
             lines += [f"image {role}: {image}" for role, image in self.settings["images"].items()]

@@ -37,9 +37,9 @@ def check_namespace(snapshot: DriverSnapshot, namespace: str) -> Iterator[Findin
         )
     labels = namespace_object["metadata"].get("labels") or {}
     level = labels.get(PSA_ENFORCE)
-    ours = labels.get(MANAGED_BY) == MANAGER
+    is_ours = labels.get(MANAGED_BY) == MANAGER
     command = f"kubectl label namespace {namespace} {PSA_ENFORCE}=privileged --overwrite"
-    if level is not None and level != "privileged" and not ours:
+    if level is not None and level != "privileged" and not is_ours:
         message = f"label {PSA_ENFORCE} is {level}, expected privileged: pods with host paths are refused"
         yield blocker("CSI-D10", subject, message, command)
 
@@ -173,7 +173,7 @@ def check_providers(
 ) -> Iterator[Finding]:
     """Two node plugins of one driver on a node take each other's registration away."""
     # Our label is a text that anyone may write: elsewhere it counts on what has a Ready pod.
-    ours = [
+    own_plugins = [
         daemon_set
         for daemon_set in snapshot.daemon_sets
         if daemon_set.managed_by == MANAGER
@@ -201,10 +201,10 @@ def check_providers(
                 f", or replace it node by node: ansible-playbook -i inventory.yml kubewin.csi.handover -e kubewin_drivers={driver.key} "
                 f"-e kubewin_handover=to_kubewin -e kubewin_replace={provider.namespace}/{provider.name}"
             )
-        if ours:
-            mine = ", ".join(f"{daemon_set.namespace}/{daemon_set.name}" for daemon_set in ours)
+        if own_plugins:
+            names = ", ".join(f"{daemon_set.namespace}/{daemon_set.name}" for daemon_set in own_plugins)
             message = (
-                f"it provides {driver.name} on Windows nodes beside {mine} of this collection, and is {manager}; the "
+                f"it provides {driver.name} on Windows nodes beside {names} of this collection, and is {manager}; the "
                 "two remove each other's registration"
             )
             remedy = (
@@ -220,7 +220,7 @@ def check_providers(
         else:
             message = f"it already provides {driver.name} on Windows nodes and is {manager}"
             yield blocker("CSI-D40", provider.title, message, keep)
-    for daemon_set in ours:
+    for daemon_set in own_plugins:
         if daemon_set.going:
             # An interrupted removal: it would delete what is applied now.
             message = "it is being deleted, so changes to it would be lost"
@@ -229,7 +229,7 @@ def check_providers(
                 f"kubewin_drivers={driver.key}; check its finalizers"
             )
             yield blocker("CSI-D14", f"DaemonSet {daemon_set.namespace}/{daemon_set.name}", message, remedy)
-    yield from _check_unfinished_handover(driver, desired, snapshot, ours)
+    yield from _check_unfinished_handover(driver, desired, snapshot, own_plugins)
 
 
 def _warn_about_claim(driver: Driver, provider: ownership.Provider, snapshot: DriverSnapshot) -> Finding:
@@ -239,10 +239,10 @@ def _warn_about_claim(driver: Driver, provider: ownership.Provider, snapshot: Dr
         for daemon_set in snapshot.daemon_sets
         if (daemon_set.namespace, daemon_set.name) == (provider.namespace, provider.name)
     )
-    made = f", created {observed.made}" if observed.made else ""
+    creation_note = f", created {observed.made}" if observed.made else ""
     message = (
         f"it is to provide {driver.name} on Windows nodes, but none of its pods is Ready and no node has registered "
-        f"the driver through it; it is {ownership.describe_owner(provider.owner)}{made}"
+        f"the driver through it; it is {ownership.describe_owner(provider.owner)}{creation_note}"
     )
     remedy = (
         "if it should provide the driver, repair it first, because two node plugins remove each other's "
@@ -253,7 +253,7 @@ def _warn_about_claim(driver: Driver, provider: ownership.Provider, snapshot: Dr
 
 
 def _check_unfinished_handover(
-    driver: Driver, desired: DriverRequest, snapshot: DriverSnapshot, ours: Sequence[ObservedDaemonSet]
+    driver: Driver, desired: DriverRequest, snapshot: DriverSnapshot, own_plugins: Sequence[ObservedDaemonSet]
 ) -> Iterator[Finding]:
     """An interrupted hand-over: deploying now would restart plugins on nodes that it has not reached."""
     remedy = f"run it again: ansible-playbook -i inventory.yml kubewin.csi.handover -e kubewin_drivers={driver.key} -e kubewin_handover="
@@ -261,7 +261,7 @@ def _check_unfinished_handover(
         message = f"a hand-over from {snapshot.replacing} to this collection's node plugin is not finished"
         remedy_here = f"{remedy}to_kubewin -e kubewin_replace={snapshot.replacing}"
         yield blocker("CSI-D47", f"DaemonSet {snapshot.replacing}", message, remedy_here)
-    for daemon_set in ours:
+    for daemon_set in own_plugins:
         if daemon_set.marks.annotations.get(HANDOVER) == "to_platform":
             message = "a hand-over from this collection's node plugin to the platform's is not finished"
             yield blocker(
@@ -273,16 +273,16 @@ def check_ports(driver: Driver, rule: ModeRule, snapshot: DriverSnapshot) -> Ite
     """A HostProcess pod uses host ports: a pod with the same port keeps the plugin from being scheduled."""
     if rule.mode != "host_process":
         return
-    for other in snapshot.daemon_sets:
-        taken = sorted(other.host_ports & frozenset(rule.ports.values()))
-        if taken and other.on_windows and not other.is_node_plugin_of(driver.name):
+    for daemon_set in snapshot.daemon_sets:
+        taken = sorted(daemon_set.host_ports & frozenset(rule.ports.values()))
+        if taken and daemon_set.on_windows and not daemon_set.is_node_plugin_of(driver.name):
             listed = ", ".join(str(port) for port in taken)
             message = (
                 f"its pods use host port {listed}, which {driver.title} in mode {rule.mode} needs: on a node with "
                 "both, the second pod stays Pending"
             )
             remedy = "change its port, or place the two on different nodes with node_selector"
-            yield warning("CSI-D44", f"DaemonSet {other.namespace}/{other.name}", message, remedy)
+            yield warning("CSI-D44", f"DaemonSet {daemon_set.namespace}/{daemon_set.name}", message, remedy)
 
 
 def check_nodes(

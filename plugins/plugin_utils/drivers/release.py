@@ -93,7 +93,7 @@ def find_nearest(
     The same release in another mode comes first, then the newest older one, then the oldest newer one. Given a mode,
     only that one counts. Other releases count when something shows that their images were published.
     """
-    versions = [version, *(parse(known.version) for known in driver.releases)]
+    versions = [version, *(parse(release.version) for release in driver.releases)]
     usable = [
         (release, rule)
         for release in dict.fromkeys(versions)
@@ -215,8 +215,8 @@ def choose_release(
 
 def _find_unproven_images(driver: Driver, desired: DriverRequest, version: Version, mode: str) -> tuple[str, ...]:
     """Roles of images of a release in a mode without evidence that they were published; images that the user sets are left out."""
-    known = driver.find_release(version)
-    roles = IMAGE_ROLES[:1] if known is None else known.list_unproven_images(mode)
+    release = driver.find_release(version)
+    roles = IMAGE_ROLES[:1] if release is None else release.list_unproven_images(mode)
     return tuple(role for role in roles if not desired.images.get(role))
 
 
@@ -231,16 +231,16 @@ def _find_substitute(
     if desired.image_mirror or _list_deployable_rules(driver, replace(desired, mode="auto"), versions[0]):
         return None
     usable = []
-    for known in driver.releases:
-        version = parse(known.version)
+    for release in driver.releases:
+        version = parse(release.version)
         rules = _list_deployable_rules(driver, desired, version)
         if rules and not find_missing_feature_states(driver, version, snapshot):
             usable.append((version, any(not find_obstacles(driver, version, rule, snapshot) for rule in rules)))
     candidates = [version for version, fits in usable if fits] or [version for version, _fits in usable]
     minors = [version.minor for version in versions]
-    same = [version for version in candidates if version.minor in minors]
+    same_minor_versions = [version for version in candidates if version.minor in minors]
     running = next((version for version in versions if version in candidates), None)
-    return running or max(same, default=None) or find_closest(versions[0], candidates)
+    return running or max(same_minor_versions, default=None) or find_closest(versions[0], candidates)
 
 
 def _list_deployable_rules(driver: Driver, desired: DriverRequest, version: Version) -> list[ModeRule]:
@@ -309,8 +309,8 @@ def _explain_openshift(
     subject = f"Deployment {controller.namespace}/{controller.name}"
     line = openshift.parse_line(snapshot.openshift)
     if not running.versions:
-        known = openshift.list_lines()
-        message = f"the release of {driver.title} in OpenShift {line} is unknown to this collection (known: {known[0]} to {known[-1]})"
+        lines = openshift.list_lines()
+        message = f"the release of {driver.title} in OpenShift {line} is unknown to this collection (known: {lines[0]} to {lines[-1]})"
         remedy = "read the release in the log of the controller's start and set version"
         return [warning("CSI-D34", subject, message, remedy)]
     shipped = " or ".join(str(version) for version in running.versions)
@@ -327,25 +327,25 @@ def _refuse_mode(
     running: ControllerRelease,
     snapshot: DriverSnapshot,
 ) -> Finding:
-    asked = "" if desired.mode == "auto" else f" in mode {desired.mode}"
-    known = driver.list_mode_rules(version)
+    mode_suffix = "" if desired.mode == "auto" else f" in mode {desired.mode}"
+    rules = driver.list_mode_rules(version)
     asked_rule = driver.rule(desired.mode)
     if desired.mode != "auto" and asked_rule is None:
         why = f"{driver.title} has no mode {desired.mode}"
-    elif desired.mode != "auto" and asked_rule is not None and asked_rule not in known:
+    elif desired.mode != "auto" and asked_rule is not None and asked_rule not in rules:
         why = asked_rule.why
     else:
-        why = known[0].why if known else f"no mode is known for release {version}"
+        why = rules[0].why if rules else f"no mode is known for release {version}"
     mode = None if desired.mode == "auto" else desired.mode
     # What is closest by release alone is named even where this cluster has to change for it.
     by_release = driver.find_nearest(version, mode) or driver.find_nearest(version)
-    here = find_nearest(driver, version, snapshot, mode) or find_nearest(driver, version, snapshot)
+    nearest = find_nearest(driver, version, snapshot, mode) or find_nearest(driver, version, snapshot)
     remedy = "this collection can deploy none of its releases"
-    if here is not None:
-        remedy = f"nearest that works: {_check_combination(here, running)}"
+    if nearest is not None:
+        remedy = f"nearest that works: {_check_combination(nearest, running)}"
     elif by_release is not None:
         remedy = f"nearest that works elsewhere: version {by_release[0]} in mode {by_release[1]}"
-    return blocker("CSI-D02", f"{driver.title} {version}{asked}", f"cannot be deployed ({source}): {why}", remedy)
+    return blocker("CSI-D02", f"{driver.title} {version}{mode_suffix}", f"cannot be deployed ({source}): {why}", remedy)
 
 
 def _check_skew(
@@ -355,7 +355,7 @@ def _check_skew(
     message = f"the controller runs {running} and the node plugin would be {version}, expected the same minor release"
     if desired.allow_version_skew:
         return warning("CSI-D33", where, message, "accepted by allow_version_skew")
-    releases = [parse(known.version) for known in driver.releases]
+    releases = [parse(release.version) for release in driver.releases]
     if not any(release.minor == running.minor and driver.list_published_rules(release) for release in releases):
         remedy = f"test this combination first: no release {running.minor[0]}.{running.minor[1]} with an image for Windows is known"
         return warning("CSI-D33", where, message, remedy)

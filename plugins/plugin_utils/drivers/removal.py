@@ -52,11 +52,11 @@ def find_uses(
     A finished pod counts only while it is being deleted: its kubelet has unmounted by then at the latest.
     """
     names = {node["metadata"]["name"] for node in nodes}
-    ours = {volume["metadata"]["name"] for volume in volumes if _is_volume_of(driver, volume.get("spec") or {})}
+    volume_names = {volume["metadata"]["name"] for volume in volumes if _is_volume_of(driver, volume.get("spec") or {})}
     bound = {
         (claim["metadata"]["namespace"], claim["metadata"]["name"])
         for claim in claims
-        if (claim.get("spec") or {}).get("volumeName") in ours
+        if (claim.get("spec") or {}).get("volumeName") in volume_names
     }
     uses: set[VolumeUse] = set()
     for pod in pods:
@@ -68,7 +68,7 @@ def find_uses(
             f"inline volume {volume['name']}" for volume in spec.get("volumes") or [] if _is_volume_of(driver, volume)
         ]
         uses.update(
-            VolumeUse(spec["nodeName"], f"pod {metadata['namespace']}/{metadata['name']} ({what})") for what in used
+            VolumeUse(spec["nodeName"], f"pod {metadata['namespace']}/{metadata['name']} ({sign})") for sign in used
         )
     for attachment in attachments:
         spec = attachment["spec"]
@@ -151,10 +151,11 @@ def is_served_without_pipes(driver: Driver, daemon_sets: Iterable[Mapping[str, A
     if driver.rule("csi_proxy") is None:
         return True
     observed = [(daemon_set, ObservedDaemonSet.from_object(daemon_set)) for daemon_set in daemon_sets]
-    providers = [one for one, found in observed if found.is_node_plugin_of(driver.name)]
+    providers = [daemon_set for daemon_set, facts in observed if facts.is_node_plugin_of(driver.name)]
     # A DaemonSet without a Ready pod serves no volume, whatever it claims; what mounts pipes may serve them any moment.
-    return any(found.ready for one, found in observed if one in providers) and not any(
-        list_pipes(one["spec"]["template"]["spec"]) or uses_pipes_unmounted(one) for one in providers
+    return any(facts.ready for daemon_set, facts in observed if daemon_set in providers) and not any(
+        list_pipes(daemon_set["spec"]["template"]["spec"]) or uses_pipes_unmounted(daemon_set)
+        for daemon_set in providers
     )
 
 
@@ -168,10 +169,10 @@ def explain_csi_proxy_refusal(users: Sequence[str], volumes: Sequence[tuple[Driv
     ]
     if not lines:
         return ""
-    more = f"\n  and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
+    omission = f"\n  and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
     listed = "\n".join(f"  {line}" for line in lines[:_SHOWN])
     return (
         "csi-proxy is still in use, and was not changed on any host. Expected no mounts of its pipes and no volumes "
-        f"mounted through them:\n{listed}{more}\nSwitch these node plugins to mode host_process, remove them "
+        f"mounted through them:\n{listed}{omission}\nSwitch these node plugins to mode host_process, remove them "
         "(kubewin_drivers names those of this collection), or move their workloads; then run again."
     )

@@ -66,17 +66,17 @@ def wait_until_gone(client: Client, daemon_set: dict[str, Any], deadline: float,
         live = client.get(kinds.DAEMON_SET, name, namespace)
         if live is None or live["metadata"]["uid"] != uid:
             return True
-        left = deadline - time.monotonic()
-        if left <= 0:
+        seconds_left = deadline - time.monotonic()
+        if seconds_left <= 0:
             return False
         pods = int((live.get("status") or {}).get("currentNumberScheduled") or 0)
-        what = f"waiting until the pods of DaemonSet {namespace}/{name} end, {pods} left"
-        waits.report(Awaited(what, time.monotonic() - began, deadline - began))
+        message = f"waiting until the pods of DaemonSet {namespace}/{name} end, {pods} left"
+        waits.report(Awaited(message, time.monotonic() - began, deadline - began))
         try:
             changes = client.watch(
                 kinds.DAEMON_SET,
                 live["metadata"]["resourceVersion"],
-                min(left, 30.0),
+                min(seconds_left, 30.0),
                 namespace,
                 field_selector=f"metadata.name={name}",
             )

@@ -61,7 +61,7 @@ def make_settings(
         "host_process": rule.mode == "host_process",
         "max_volumes": release.max_volumes
         if release
-        else max((known.max_volumes for known in driver.releases), default=0),
+        else max((catalog_release.max_volumes for catalog_release in driver.releases), default=0),
         "node_selector": selector,
         "tolerations": [
             dict(entry) for entry in (_TOLERATE_EVERYTHING if desired.tolerations is None else desired.tolerations)
@@ -82,10 +82,10 @@ def choose_images(driver: Driver, desired: DriverRequest, version: Version, rule
 
     A release the catalog does not have takes the nearest known one's with its own driver tag.
     """
-    known = driver.find_release(version)
+    release = driver.find_release(version)
     base: Mapping[str, str]
-    if known is not None:
-        base = known.map_images_of(rule.mode)
+    if release is not None:
+        base = release.map_images_of(rule.mode)
     else:
         near = driver.find_nearest(version, rule.mode, known_only=True)
         nearest = driver.find_release(parse(near[0])) if near else None
@@ -121,8 +121,8 @@ def _choose_feature_states(driver: Driver, version: Version) -> dict[str, str]:
 
 
 def _choose_resources(rule: ModeRule, desired: DriverRequest) -> dict[str, Any]:
-    given = {role: numbers for role, numbers in desired.resources.items() if numbers}
-    return {role: dict(numbers) for role, numbers in {**rule.resources, **given}.items()}
+    overrides = {role: numbers for role, numbers in desired.resources.items() if numbers}
+    return {role: dict(numbers) for role, numbers in {**rule.resources, **overrides}.items()}
 
 
 def _describe_probe(probe: Probe | None) -> dict[str, int] | None:
@@ -132,13 +132,13 @@ def _describe_probe(probe: Probe | None) -> dict[str, int] | None:
 
 
 def _make_storage_class(driver: Driver, desired: DriverRequest) -> dict[str, Any]:
-    given, upstream = desired.storage_class, driver.storage_class
-    parameters = {**upstream.parameters, **(given.get("parameters") or {})}
+    storage_class, upstream = desired.storage_class, driver.storage_class
+    parameters = {**upstream.parameters, **(storage_class.get("parameters") or {})}
     # Without what only the user can know, a class would make no volume: it is left out, and a finding says so.
     complete = all(parameters.get(key) for key in upstream.required)
     return {
-        "create": bool(given.get("create", True)) and complete,
-        "name": given.get("name") or upstream.name,
+        "create": bool(storage_class.get("create", True)) and complete,
+        "name": storage_class.get("name") or upstream.name,
         "parameters": parameters,
         "reclaim_policy": upstream.reclaim_policy,
         "binding_mode": upstream.binding_mode,

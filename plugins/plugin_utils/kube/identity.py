@@ -32,8 +32,8 @@ def derive_cache_key(access: Mapping[str, Any], query: Any, environment: Mapping
     kubeconfig = access.get("kubeconfig") or environment.get("K8S_AUTH_KUBECONFIG") or environment.get("KUBECONFIG")
     paths = [] if isinstance(kubeconfig, Mapping) else str(kubeconfig or "~/.kube/config").split(os.pathsep)
     paths += [_TOKEN_OF_POD] if "KUBERNETES_SERVICE_HOST" in environment else []
-    known = {name: value for name, value in settings.items() if not name.lower().endswith(_IGNORED)}
-    values = [known, [_read(Path(path).expanduser()) for path in paths], query]
+    relevant_settings = {name: value for name, value in settings.items() if not name.lower().endswith(_IGNORED)}
+    values = [relevant_settings, [_read(Path(path).expanduser()) for path in paths], query]
     return hashlib.sha256(json.dumps(values, default=str, sort_keys=True).encode()).hexdigest()[:24]
 
 

@@ -88,7 +88,7 @@ SCALABLE: Mapping[str, Kind] = {"Deployment": DEPLOYMENT, "StatefulSet": STATEFU
 # The label by which Nodes of Windows are found.
 WINDOWS = "kubernetes.io/os=windows"
 
-_KNOWN = {
+_KINDS = {
     (kind.api_version, kind.kind): kind
     for kind in (
         NODE, NAMESPACE, POD, EVENT, CONFIG_MAP, SERVICE_ACCOUNT, DAEMON_SET, DEPLOYMENT, CSI_NODE, CSI_DRIVER,
@@ -101,7 +101,7 @@ def find_kind(definition: Mapping[str, Any]) -> Kind:
     """The kind of an object; ValueError when it has none or one this collection does not write."""
     key = (str(definition.get("apiVersion")), str(definition.get("kind")))
     try:
-        return _KNOWN[key]
+        return _KINDS[key]
     except KeyError:
-        choices = ", ".join(sorted(f"{kind.kind} ({kind.api_version})" for kind in _KNOWN.values()))
+        choices = ", ".join(sorted(f"{kind.kind} ({kind.api_version})" for kind in _KINDS.values()))
         raise ValueError(f"cannot apply kind {key[1]} of apiVersion {key[0]}, expected one of {choices}") from None

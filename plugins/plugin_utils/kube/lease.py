@@ -47,12 +47,12 @@ def read_uptime() -> float:
 
 @dataclass(frozen=True, slots=True)
 class LeaseSubject:
-    """Which lease it is. what: it is of, for messages."""
+    """Which lease it is. work: it is of, for messages."""
 
     namespace: str
     name: str
     labels: Mapping[str, str]
-    what: str
+    work: str
 
 
 class Lease:
@@ -63,7 +63,7 @@ class Lease:
     """
 
     def __init__(
-        self, client: Client, about: LeaseSubject, holder: str, notify: Callable[[str], None] = lambda _line: None, *,
+        self, client: Client, subject: LeaseSubject, holder: str, notify: Callable[[str], None] = lambda _line: None, *,
         late: Callable[[], Iterable[Reference]] = tuple,
         clock: Callable[[], float] = read_uptime, sleep: Callable[[float], None] = time.sleep,
     ) -> None:  # fmt: skip
@@ -71,7 +71,7 @@ class Lease:
         self._client = client.guard_writes(lambda: None, _SILENCE, SECONDS / _RENEWALS)
         self._fencing = bind_client(client, self.confirm)
         self._patience, self._late = client.retry_for, late
-        self._about, self._holder, self._notify = about, holder, notify
+        self._subject, self._holder, self._notify = subject, holder, notify
         self._clock, self._sleep = clock, sleep
         self._version = ""
         self._alive = 0.0
@@ -114,7 +114,9 @@ class Lease:
                     self.stop()
                     raise
             return
-        raise ClusterError(f"another run began {self._about.what} at the same time. Wait for it to end", "locked", 409)
+        raise ClusterError(
+            f"another run began {self._subject.work} at the same time. Wait for it to end", "locked", 409
+        )
 
     def wait(self, patience: float = 0.0) -> dict[str, Any] | None:
         """Answer with the lease when no other run holds it, with None when there is none.
@@ -131,7 +133,7 @@ class Lease:
             if held is None:
                 return live
             if first is None:
-                self._notify(f"{self._about.what}: {held}; waiting up to {held.lasts:.0f} s for a renewal")
+                self._notify(f"{self._subject.work}: {held}; waiting up to {held.lasts:.0f} s for a renewal")
             elif held.is_renewed_since(first) and read_at >= ends:
                 raise self._describe_lock(held)
             elif held.version == first.version and read_at - since >= held.lasts:
@@ -152,7 +154,7 @@ class Lease:
 
     def _describe_lock(self, held: Held) -> ClusterError:
         remedy = f"wait for it to end, then run again. If it was killed, its lease expires within {held.lasts:.0f} s"
-        return ClusterError(f"another run works on {self._about.what}: {held}; {remedy}", "locked", 409)
+        return ClusterError(f"another run works on {self._subject.work}: {held}; {remedy}", "locked", 409)
 
     def check(self) -> None:
         """Between changes. ClusterError taken_over when it is ours no more, or the run that we are of has ended.
@@ -196,14 +198,14 @@ class Lease:
                     if error.reason == "taken_over":
                         return str(error)
                     if self._clock() - last > SECONDS:
-                        return f"the lease of {self._about.what} could not be renewed for {SECONDS} s: {error}"
+                        return f"the lease of {self._subject.work} could not be renewed for {SECONDS} s: {error}"
                     due = self._clock() + _LOOK
             self._sleep(_LOOK)
         return ""
 
     def renew(self, annotations: Mapping[str, str | None] | None = None) -> None:
         """Keep our lease. ClusterError taken_over when it is not: another run may also have taken it, and ended."""
-        subject = self._about
+        subject = self._subject
         with self._renewing:
             for _attempt in range(5):
                 if self._version:
@@ -218,7 +220,7 @@ class Lease:
                 if live is None or holder != self._holder:
                     raise ClusterError(
                         f"Lease {subject.namespace}/{subject.name} is {f'held by {holder}' if live else 'missing'}, "
-                        f"expected {self._holder}: another run works or worked on {subject.what}. Wait for it to end, "
+                        f"expected {self._holder}: another run works or worked on {subject.work}. Wait for it to end, "
                         "then run again",
                         "taken_over",
                     )
@@ -248,7 +250,7 @@ class Lease:
                 live = None if self._lost else self._read()
                 if live is None or (live.get("spec") or {}).get("holderIdentity") != self._holder:
                     return
-                subject, metadata = self._about, live["metadata"]
+                subject, metadata = self._subject, live["metadata"]
                 if _UNFENCED in (metadata.get("annotations") or {}):
                     # The next run has to fence, so it must see that this one did not.
                     return
@@ -270,7 +272,7 @@ class Lease:
             self._thread.join()
 
     def _read(self) -> dict[str, Any] | None:
-        return self._client.get(kinds.LEASE, self._about.name, self._about.namespace)
+        return self._client.get(kinds.LEASE, self._subject.name, self._subject.namespace)
 
     def _build_spec(self) -> dict[str, Any]:
         return {
@@ -280,7 +282,7 @@ class Lease:
         }
 
     def _build_definition(self) -> dict[str, Any]:
-        subject = self._about
+        subject = self._subject
         metadata = {"name": subject.name, "namespace": subject.namespace, "labels": dict(subject.labels)}
         spec = self._build_spec()
         return {"apiVersion": kinds.LEASE.api_version, "kind": "Lease", "metadata": metadata, "spec": spec}
@@ -289,7 +291,7 @@ class Lease:
         alive, server_time = self._clock(), self._client.now()
         metadata = {"resourceVersion": self._version, **({"annotations": dict(annotations)} if annotations else {})}
         body = {"metadata": metadata, "spec": self._build_spec()}
-        live = self._client.patch(kinds.LEASE, self._about.name, self._about.namespace, body, FIELD_MANAGER)
+        live = self._client.patch(kinds.LEASE, self._subject.name, self._subject.namespace, body, FIELD_MANAGER)
         self._version, self._alive, self._server_time = live["metadata"]["resourceVersion"], alive, server_time
 
     def _keep(self) -> None:
@@ -303,7 +305,7 @@ class Lease:
                 passing = refused or isinstance(error, UnreachableError)
                 if passing and self._clock() - began < self._patience and not self._stop.wait(1.0 if refused else 0.0):
                     continue
-                self._lost = f"the lease of {self._about.what} could not be renewed, so another run may have taken it over: {error}"
+                self._lost = f"the lease of {self._subject.work} could not be renewed, so another run may have taken it over: {error}"
             return
 
     def _keep_on(self) -> None:

@@ -21,17 +21,17 @@ FILES = Path(__file__).resolve().parents[3] / "roles" / "csi_driver" / "files"
 SHIPPED = "roles/csi_driver/files/kubewin-rbac.yaml"
 
 
-def require(client: Client, desired: Iterable[Need], what: str, roles: str) -> None:
+def require(client: Client, desired: Iterable[Need], work: str, roles: str) -> None:
     """Refuse a run that lacks permissions, or works in a namespace that does not exist, before its first change.
 
-    what: the work, such as "an upgrade". roles: names of the ClusterRoles that have all needs, as text. ClusterError
+    work: such as "an upgrade". roles: names of the ClusterRoles that have all needs, as text. ClusterError
     refused for a namespace, forbidden with the missing rules and the commands that bind them.
     """
     needs = tuple(desired)
     for namespace in dict.fromkeys(need.namespace for need in needs if need.namespace):
         if not exists(client, namespace):
             raise ClusterError(
-                f"Namespace {namespace}: it does not exist, expected the namespace for {what}; nothing was changed. Correct "
+                f"Namespace {namespace}: it does not exist, expected the namespace for {work}; nothing was changed. Correct "
                 f"its name, or create it: kubectl create namespace {namespace}",
                 "refused",
             )
@@ -50,18 +50,18 @@ def require(client: Client, desired: Iterable[Need], what: str, roles: str) -> N
             f"Add to a role of this account, because no shipped role has it: {'; '.join(list_rules(unshipped))}."
         )
     raise ClusterError(
-        f"{user or 'this account'} lacks permissions for {what}; nothing was changed. {' '.join(remedies)} Missing rules: "
+        f"{user or 'this account'} lacks permissions for {work}; nothing was changed. {' '.join(remedies)} Missing rules: "
         f"{'; '.join(list_rules(missing))}",
         "forbidden",
         403,
     )
 
 
-def require_roles(client: Client, bindings: Sequence[tuple[str, str | None]], what: str) -> None:
+def require_roles(client: Client, bindings: Sequence[tuple[str, str | None]], work: str) -> None:
     """Refuse a run without the rights of shipped ClusterRoles, as `require`. bindings: each with its namespace, None for everywhere."""
     shipped = load_roles()
     needs = [need for name, namespace in bindings for need in list_role_needs(shipped[name], namespace)]
-    require(client, needs, what, ", ".join(name for name, _namespace in bindings))
+    require(client, needs, work, ", ".join(name for name, _namespace in bindings))
 
 
 def list_bind_commands(client: Client, missing: Iterable[Need], roles: str) -> tuple[str, ...]:

@@ -73,10 +73,10 @@ def make_handover_lease(client: Client, namespace: str, driver: Driver, notify: 
             yield Reference(kinds.NODE, node["metadata"]["name"])
 
     labels = {MANAGED_BY: MANAGER, PART_OF: driver.name}
-    about = LeaseSubject(
+    subject = LeaseSubject(
         namespace, f"kubewin-handover-{driver.key.replace('_', '-')}", labels, f"a hand-over of {driver.title}"
     )
-    return Lease(client, about, identify_process(os.getpid()), notify, late=late)
+    return Lease(client, subject, identify_process(os.getpid()), notify, late=late)
 
 
 class HandoverExecutor:
@@ -101,23 +101,23 @@ class HandoverExecutor:
         nodes = [ObservedNode.from_object(node) for node in client.list_windows_nodes()]
         running_on = detect_platform_of_nodes(client.read_version(), nodes)
         theirs: list[tuple[Provider, HandoverSide]] = []
-        mine = None
+        installed_plugin = None
         for item in listed:
-            found = ObservedDaemonSet.from_object(item)
-            if not found.is_node_plugin_of(driver.name):
+            observed = ObservedDaemonSet.from_object(item)
+            if not observed.is_node_plugin_of(driver.name):
                 continue
-            whose = find_owner(driver, running_on, found)
-            if whose is None:
-                mine = item
+            owner = find_owner(driver, running_on, observed)
+            if owner is None:
+                installed_plugin = item
             else:
-                theirs.append((Provider(found.namespace, found.name, whose), self._side(item, nodes)))
-        ours = mine or self._definition
+                theirs.append((Provider(observed.namespace, observed.name, owner), self._side(item, nodes)))
+        own_plugin = installed_plugin or self._definition
         record_of = self._begun()
-        waiting = WaitingNode.from_object(mine) if mine is not None else None
+        waiting = WaitingNode.from_object(installed_plugin) if installed_plugin is not None else None
         return HandoverState(
             driver=driver,
             nodes=tuple(sorted(node.name for node in nodes)),
-            ours=None if ours is None else self._side(ours, nodes),
+            ours=None if own_plugin is None else self._side(own_plugin, nodes),
             theirs=tuple(theirs),
             begun=record_of.get("replaced", ""),
             left=tuple(sorted({str(pod["spec"]["nodeName"]) for pod in self.replaced()})),
@@ -143,16 +143,16 @@ class HandoverExecutor:
 
     def daemon_set(self, namespace: str, name: str) -> Object:
         """A DaemonSet that must be there."""
-        found = self._client.get(kinds.DAEMON_SET, name, namespace)
-        if found is None:
+        live = self._client.get(kinds.DAEMON_SET, name, namespace)
+        if live is None:
             raise ClusterError(f"DaemonSet {namespace}/{name} no longer exists. Run again", "conflict")
-        return found
+        return live
 
     def ours(self) -> Object:
         """Our DaemonSet that serves the driver."""
         for item in self._client.list(kinds.DAEMON_SET).items:
-            found = ObservedDaemonSet.from_object(item)
-            if found.managed_by == MANAGER and found.is_node_plugin_of(self._driver.name):
+            observed = ObservedDaemonSet.from_object(item)
+            if observed.managed_by == MANAGER and observed.is_node_plugin_of(self._driver.name):
                 return item
         raise ClusterError(
             f"this collection's DaemonSet of {self._driver.title} no longer exists. Run again", "conflict"
@@ -196,17 +196,17 @@ class HandoverExecutor:
 
     def replaced(self) -> list[Object]:
         """Pods of the replaced plugin that still run: adopted and annotated, or orphaned."""
-        found = self._begun()
-        if not found:
+        record = self._begun()
+        if not record:
             return []
         marked = self._listed(self._namespace, f"{REPLACED}={self._driver.key}")
         names = {pod["metadata"]["name"] for pod in marked}
-        left = [
+        orphans = [
             pod
-            for pod in self._listed(self._namespace, found["selector"])
+            for pod in self._listed(self._namespace, record["selector"])
             if pod["metadata"]["name"] not in names and not pod["metadata"].get("ownerReferences")
         ]
-        return [pod for pod in [*marked, *left] if pod["spec"].get("nodeName")]
+        return [pod for pod in [*marked, *orphans] if pod["spec"].get("nodeName")]
 
     def orphan(self, namespace: str, name: str, gone_by: float) -> None:
         """Note what a DaemonSet was, then delete it and leave its pods. Safe to repeat at any point."""
@@ -254,8 +254,8 @@ class HandoverExecutor:
 
     def finish_record(self) -> None:
         """Keep the copy of what was replaced, and record that the hand-over is complete."""
-        if found := self._begun():
-            Applier(self._client).apply([make_record(self._driver, self._namespace, {**found, "state": "finished"})])
+        if record := self._begun():
+            Applier(self._client).apply([make_record(self._driver, self._namespace, {**record, "state": "finished"})])
 
     # Both
 
@@ -263,7 +263,7 @@ class HandoverExecutor:
         """Delete the observed object, as it is now; one that was created again under its name is kept. policy: as of Client.delete."""
         metadata = observed["metadata"]
         name, namespace = metadata["name"], metadata.get("namespace")
-        for left in reversed(range(_TRIES)):
+        for tries_left in reversed(range(_TRIES)):
             live = self._client.get(kind, name, namespace)
             if live is None or live["metadata"]["uid"] != metadata["uid"]:
                 return
@@ -273,7 +273,7 @@ class HandoverExecutor:
                     kind, name, namespace, metadata["uid"], dry_run=False, policy=policy, version=version
                 )
             except ClusterError as error:
-                if left and error.status == 409:
+                if tries_left and error.status == 409:
                     continue
                 raise
             return
@@ -301,18 +301,18 @@ class HandoverExecutor:
         """Remove the cordon of a hand-over; whether there was one."""
         return modify(self._client, kinds.NODE, node, None, lambda live: plan_uncordon(live, _REASON))
 
-    def until(self, what: str, come: Callable[[], bool], deadline: float, otherwise: str) -> None:
+    def until(self, condition: str, come: Callable[[], bool], deadline: float, otherwise: str) -> None:
         """Wait until come() is true, with progress; ClusterError after the deadline."""
         began = time.monotonic()
         while not come():
             if time.monotonic() > deadline:
                 raise ClusterError(otherwise, "timeout")
-            self.awaits(what, began, deadline)
+            self.awaits(condition, began, deadline)
             time.sleep(_LOOK_AGAIN)
 
-    def awaits(self, what: str, began: float, deadline: float) -> None:
+    def awaits(self, condition: str, began: float, deadline: float) -> None:
         """Report what the run waits for. began, deadline: values of time.monotonic."""
-        self._waits.report(Awaited(f"waiting until {what}", time.monotonic() - began, deadline - began))
+        self._waits.report(Awaited(f"waiting until {condition}", time.monotonic() - began, deadline - began))
 
     def wait_for_end(self, pod: Object, title: str, deadline: float) -> None:
         """Wait until an observed pod no longer exists. title: the pod, as text."""

@@ -109,21 +109,21 @@ def plan_handover(direction: Direction, scene: HandoverState, replace: str = "")
 
 
 def _plan_handover_to_platform(scene: HandoverState, replace: str) -> Handover:
-    driver, ours = scene.driver, scene.ours
+    driver, own_side = scene.driver, scene.ours
     if scene.begun:
         return _refuse(
             f"a hand-over from {scene.begun} to this collection's node plugin is not finished. Finish it first, with "
             f"kubewin_handover=to_kubewin and kubewin_replace={scene.begun}",
         )
     named = [pair for pair in scene.theirs if replace in ("", f"{pair[0].namespace}/{pair[0].name}")]
-    if ours is None:
+    if own_side is None:
         return Handover(
             (), (), named[0][1] if named else None, lines=("this collection's node plugin is not installed",)
         )
     if not named:
-        found = f"{replace} does not provide" if replace else "nothing else provides"
+        reason = f"{replace} does not provide" if replace else "nothing else provides"
         return _refuse(
-            f"{found} {driver.name} on Windows nodes, and without a node plugin no volume can be mounted or "
+            f"{reason} {driver.name} on Windows nodes, and without a node plugin no volume can be mounted or "
             "unmounted there. Enable it on the platform, then run again",
         )
     if len(named) > 1:
@@ -131,27 +131,28 @@ def _plan_handover_to_platform(scene: HandoverState, replace: str) -> Handover:
         return _refuse(
             f"several DaemonSets provide {driver.name}: {listed}. Name the one to take over with kubewin_replace"
         )
-    provider, theirs = named[0]
-    nodes = tuple(name for name in scene.nodes if name in ours.pods or name not in ours.away)
+    provider, other_side = named[0]
+    nodes = tuple(name for name in scene.nodes if name in own_side.pods or name not in own_side.away)
     if scene.waiting in scene.nodes:
         # A run was interrupted there; this node is finished before any other one is changed.
         nodes = (scene.waiting, *(name for name in nodes if name != scene.waiting))
-    gone = [f"{name} ({theirs.away[name]})" for name in nodes if name in theirs.away]
-    if gone:
+    uncovered_nodes = [f"{name} ({other_side.away[name]})" for name in nodes if name in other_side.away]
+    if uncovered_nodes:
         return _refuse(
-            f"{provider.title} has no pod on {', '.join(gone)}: these nodes would be without a node plugin. Extend "
-            "it to them, or move workloads with volumes away from them and exclude them from this collection's "
+            f"{provider.title} has no pod on {', '.join(uncovered_nodes)}: these nodes would be without a node plugin. "
+            "Extend it to them, or move workloads with volumes away from them and exclude them from this collection's "
             "DaemonSet",
         )
-    if refusal := _explain_drain(scene, ours.mode, theirs.mode, nodes):
+    if refusal := _explain_drain(scene, own_side.mode, other_side.mode, nodes):
         return _refuse(refusal)
-    done = tuple(name for name in scene.nodes if name not in nodes and name not in theirs.away)
-    line = f"from {ours.namespace}/{ours.name} of this collection to {provider.title}, {describe_owner(provider.owner)}"
-    return Handover(nodes, done, theirs, lines=(line,))
+    done = tuple(name for name in scene.nodes if name not in nodes and name not in other_side.away)
+    own_name = f"{own_side.namespace}/{own_side.name}"
+    line = f"from {own_name} of this collection to {provider.title}, {describe_owner(provider.owner)}"
+    return Handover(nodes, done, other_side, lines=(line,))
 
 
 def _plan_handover_to_kubewin(scene: HandoverState, replace: str) -> Handover:
-    driver, ours = scene.driver, scene.ours
+    driver, own_side = scene.driver, scene.ours
     if not replace:
         return _refuse(
             "no DaemonSet to replace is named. Set kubewin_replace=namespace/name" + _describe_candidates(scene),
@@ -162,10 +163,10 @@ def _plan_handover_to_kubewin(scene: HandoverState, replace: str) -> Handover:
         )
     named = next((pair for pair in scene.theirs if f"{pair[0].namespace}/{pair[0].name}" == replace), None)
     if named is None and not scene.begun:
-        if ours is not None and ours.pods:
+        if own_side is not None and own_side.pods:
             return Handover(
                 (),
-                tuple(ours.pods),
+                tuple(own_side.pods),
                 None,
                 lines=(f"{replace} no longer exists; this collection's node plugin is installed",),
             )
@@ -177,36 +178,36 @@ def _plan_handover_to_kubewin(scene: HandoverState, replace: str) -> Handover:
         return _refuse(
             f"{named[0].title} is {describe_owner(owner)} and would be recreated. First: {owner.how}",
         )
-    others = [pair[0].title for pair in scene.theirs if pair is not named]
-    if others:
-        return _refuse(f"{', '.join(others)} also provides {driver.name}. Remove one of them first")
-    if ours is None:
+    other_providers = [pair[0].title for pair in scene.theirs if pair is not named]
+    if other_providers:
+        return _refuse(f"{', '.join(other_providers)} also provides {driver.name}. Remove one of them first")
+    if own_side is None:
         raise ValueError("a hand-over to this collection needs the DaemonSet to install")
     namespace = replace.split("/", 1)[0]
-    if namespace != ours.namespace:
+    if namespace != own_side.namespace:
         return _refuse(
-            f"{replace} is in another namespace than this collection's DaemonSet ({ours.namespace}), which cannot "
+            f"{replace} is in another namespace than this collection's DaemonSet ({own_side.namespace}), which cannot "
             f"adopt its pods. Set the role's namespace to {namespace}",
         )
     nodes = scene.left if named is None else tuple(name for name in scene.nodes if name in named[1].pods)
-    away = [f"{name} ({ours.away[name]})" for name in nodes if name in ours.away]
+    away = [f"{name} ({own_side.away[name]})" for name in nodes if name in own_side.away]
     if away:
         return _refuse(
             f"this collection's DaemonSet would have no pod on {', '.join(away)}: these nodes would be without a "
             "node plugin. If the label kubewin.io/csi-proxy is missing, first run enable_csi with the tag proxy for "
             "their hosts",
         )
-    if named is not None and (refusal := _explain_drain(scene, named[1].mode, ours.mode, nodes)):
+    if named is not None and (refusal := _explain_drain(scene, named[1].mode, own_side.mode, nodes)):
         return _refuse(refusal)
-    done = tuple(name for name in scene.nodes if name not in nodes and name not in ours.away)
-    whose = f", {describe_owner(named[0].owner)}" if named is not None else " (begun before)"
-    line = f"from DaemonSet {replace}{whose} to {ours.namespace}/{ours.name} of this collection"
+    done = tuple(name for name in scene.nodes if name not in nodes and name not in own_side.away)
+    owner_text = f", {describe_owner(named[0].owner)}" if named is not None else " (begun before)"
+    line = f"from DaemonSet {replace}{owner_text} to {own_side.namespace}/{own_side.name} of this collection"
     return Handover(nodes, done, None if named is None else named[1], lines=(line,))
 
 
 def _describe_candidates(scene: HandoverState) -> str:
-    there = [f"{pair[0].namespace}/{pair[0].name} ({describe_owner(pair[0].owner)})" for pair in scene.theirs]
-    return f"; there is {', '.join(there)}" if there else f"; nothing provides {scene.driver.name} there"
+    candidates = [f"{pair[0].namespace}/{pair[0].name} ({describe_owner(pair[0].owner)})" for pair in scene.theirs]
+    return f"; there is {', '.join(candidates)}" if candidates else f"; nothing provides {scene.driver.name} there"
 
 
 def _explain_drain(scene: HandoverState, before: str, after: str, nodes: Sequence[str]) -> str:
@@ -247,8 +248,8 @@ class WaitingNode:
         if not text:
             return None
         try:
-            found = read_object(text)
-            return cls(str(found["node"]), frozenset((str(uid), int(count)) for uid, count in found["stale"]))
+            annotation = read_object(text)
+            return cls(str(annotation["node"]), frozenset((str(uid), int(count)) for uid, count in annotation["stale"]))
         except (ValueError, KeyError, TypeError) as error:
             metadata = daemon_set["metadata"]
             raise ClusterError(
@@ -265,12 +266,12 @@ def detect_mode(daemon_set: Mapping[str, Any]) -> str:
 
 def list_excluded_nodes(daemon_set: Mapping[str, Any]) -> tuple[str, ...]:
     """The Nodes that our DaemonSet is kept off, by name."""
-    found = []
+    names = []
     for term in _read_affinity_terms(daemon_set):
         for entry in term.get("matchFields") or []:
             if entry.get("key") == _BY_NAME and entry.get("operator") == "NotIn":
-                found += [str(value) for value in entry.get("values") or []]
-    return tuple(dict.fromkeys(found))
+                names += [str(value) for value in entry.get("values") or []]
+    return tuple(dict.fromkeys(names))
 
 
 def make_exclusion_patch(

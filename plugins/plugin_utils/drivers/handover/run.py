@@ -67,10 +67,10 @@ class HandoverRun:
         """Refuse a hand-over that would stop half way. ClusterError as of `require`."""
         if not plan.nodes:
             return
-        other = f"{plan.other.namespace}/{plan.other.name}" if plan.other is not None else ""
+        other_plugin = f"{plan.other.namespace}/{plan.other.name}" if plan.other is not None else ""
         restarts = bool(self._options["restart_pod"])
         direction, namespace = self._options["direction"], plan.namespace or self._driver.namespace
-        desired = _list_needs(self._driver, direction, namespace, other, restarts=restarts)
+        desired = _list_needs(self._driver, direction, namespace, other_plugin, restarts=restarts)
         require(self._unbound, desired, "a hand-over", _ROLES)
 
     def run(self, plan: Handover) -> tuple[bool, list[str]]:
@@ -167,19 +167,19 @@ class HandoverRun:
         if plan.other is None:
             raise ClusterError("no DaemonSet to hand over to", "handover_refused")
         theirs = self._stage.daemon_set(plan.other.namespace, plan.other.name)
-        ours = self._stage.ours()
-        before = tuple(name for name in list_excluded_nodes(ours) if name != node)
+        own_plugin = self._stage.ours()
+        before = tuple(name for name in list_excluded_nodes(own_plugin) if name != node)
         # Looked at before it is sent away, which may be done at once.
-        mine = self._stage.pods(ours, node)
-        waiting = WaitingNode.from_object(ours)
+        own_pods = self._stage.pods(own_plugin, node)
+        waiting = WaitingNode.from_object(own_plugin)
         if waiting is None or waiting.node != node:
-            runs = {self._identify_run(pod) for pod in self._stage.pods(theirs, node)} - {_NEVER} if mine else set()
+            runs = {self._identify_run(pod) for pod in self._stage.pods(theirs, node)} - {_NEVER} if own_pods else set()
             waiting = WaitingNode(node, frozenset(runs))
         deadline = time.monotonic() + self._options["timeout"]
         proven = False
         try:
             self._stage.keep_off((*before, node), waiting)
-            for pod in mine:
+            for pod in own_pods:
                 self._stage.wait_for_end(pod, f"this collection's pod {pod['metadata']['name']}", deadline)
             if waiting.stale:
                 self._wait_for_restart(theirs, node, waiting.stale, deadline)
@@ -229,9 +229,9 @@ class HandoverRun:
             pods = self._stage.pods(self._stage.ours(), node)
             return any(self._identify_run(pod) != _NEVER for pod in pods)
 
-        what = f"this collection's plugin runs on {node}"
+        condition = f"this collection's plugin runs on {node}"
         self._stage.until(
-            what,
+            condition,
             is_running,
             deadline,
             f"this collection's plugin does not start on {node}. Run enable_csi with the tag gate",
@@ -249,7 +249,7 @@ class HandoverRun:
         """Wait until the node's new plugin is Ready, stable and registered."""
         evaluation = self._evaluate(daemon_set, node, deadline)
         if evaluation.verdict not in ("green", "unproven"):
-            lacks = [lack for one in evaluation.nodes for lack in one.lacks] + list(evaluation.trouble)
+            lacks = [lack for entry in evaluation.nodes for lack in entry.lacks] + list(evaluation.trouble)
             lacking = "; ".join(f"{lack.message} -> {lack.remedy}" for lack in lacks)
             metadata = daemon_set["metadata"]
             raise ClusterError(
@@ -284,9 +284,9 @@ class HandoverRun:
             changed = Applier(self._client).apply(self._definitions).changed
             self._stage.finish_record()
             return changed, []
-        found = list_applied_objects(self._client, self._driver)
+        objects = list_applied_objects(self._client, self._driver)
         changed = False
-        for kind, item in found:
+        for kind, item in objects:
             if kind in STAYS:
                 continue
             metadata = item["metadata"]
@@ -294,26 +294,28 @@ class HandoverRun:
             changed = True
             if kind == kinds.DAEMON_SET and not wait_until_gone(self._client, item, deadline, self._notify):
                 raise ClusterError(f"DaemonSet {metadata['namespace']}/{metadata['name']} is not deleted", "timeout")
-        return changed, [f"{kind.kind} {item['metadata']['name']}" for kind, item in found if kind in STAYS]
+        return changed, [f"{kind.kind} {item['metadata']['name']}" for kind, item in objects if kind in STAYS]
 
 
 def describe_handover(plan: Handover) -> dict[str, Any]:
     """The hand-over as the module returns it."""
-    other = f"{plan.other.namespace}/{plan.other.name}" if plan.other is not None else ""
+    other_plugin = f"{plan.other.namespace}/{plan.other.name}" if plan.other is not None else ""
     summary = [*plan.lines]
     summary.append("still to hand over: " + (", ".join(plan.nodes) or "none"))
     if plan.done:
         summary.append("handed over: " + ", ".join(plan.done))
-    return {"nodes": list(plan.nodes), "done": list(plan.done), "other": other, "summary": summary}
+    return {"nodes": list(plan.nodes), "done": list(plan.done), "other": other_plugin, "summary": summary}
 
 
-def _list_needs(driver: Driver, direction: Direction, namespace: str, other: str, *, restarts: bool) -> Iterator[Need]:
+def _list_needs(
+    driver: Driver, direction: Direction, namespace: str, other_plugin: str, *, restarts: bool
+) -> Iterator[Need]:
     """What an account must be allowed beyond enable_csi and remove: every write to the two node plugins.
 
-    namespace: of this collection's plugin. other: the other DaemonSet as "namespace/name", empty if it is deleted already. restarts:
+    namespace: of this collection's plugin. other_plugin: the other DaemonSet as "namespace/name", empty if it is deleted already. restarts:
     whether its pods are deleted.
     """
-    elsewhere, dummy, name = other.partition("/")
+    elsewhere, dummy, name = other_plugin.partition("/")
     yield from list_needs("get patch", "", "nodes")
     yield from list_needs("get create patch delete", "coordination.k8s.io", "leases", namespace)
     if direction == "to_platform":
@@ -323,5 +325,5 @@ def _list_needs(driver: Driver, direction: Direction, namespace: str, other: str
         return
     yield from list_needs("get create patch", "", "configmaps", namespace, name_record(driver))
     yield from list_needs("patch delete", "", "pods", namespace)
-    if other:
+    if other_plugin:
         yield from list_needs("get delete", "apps", "daemonsets", elsewhere, name)

@@ -61,8 +61,8 @@ class FailedTemplate:
         """Read the annotation of a DaemonSet; None without one, or with one that is not of this collection."""
         text = (daemon_set["metadata"].get("annotations") or {}).get(FAILED)
         try:
-            found = read_object(text) if text else {}
-            return cls(str(found["template"]), str(found["node"]), str(found["message"]))
+            annotation = read_object(text) if text else {}
+            return cls(str(annotation["template"]), str(annotation["node"]), str(annotation["message"]))
         except (DecodeError, KeyError, ValueError):
             return None
 
@@ -109,11 +109,11 @@ def roll_pods(
     replaced: list[str] = []
     progress = _Progress(notify, options, clock)
     for picture in watch_rollout(view):
-        evaluation, now = evaluate(picture, rules), clock()
+        evaluation, evaluated_at = evaluate(picture, rules), clock()
         state = find_state(picture, evaluation, options, frozenset(deleted))
         processed = picture.daemon_set is not None and picture.daemon_set.observed
-        since = {name: since.get(name, now) for name in (processed and state.pending) or (NO_NODE,)}
-        waited = {name: now - began for name, began in since.items()}
+        since = {name: since.get(name, evaluated_at) for name in (processed and state.pending) or (NO_NODE,)}
+        waited = {name: evaluated_at - began for name, began in since.items()}
         step = decide(picture, evaluation, options, waited, frozenset(deleted))
         if step.kind in ("restore", "stop"):
             # With everything that explains it.
@@ -147,8 +147,8 @@ class _Progress:
     def report(self, state: RollState, evaluation: Evaluation, waited: Mapping[str, float]) -> None:
         now, nodes = self._clock(), describe_nodes(state, evaluation)
         changed = [node for node in nodes if self._known.get(node["node"], "old") != node["state"]]
-        gone = sorted(set(self._known).difference(node["node"] for node in nodes))
-        if not changed and not gone and now - self._said < REPORT_INTERVAL:
+        removed_nodes = sorted(set(self._known).difference(node["node"] for node in nodes))
+        if not changed and not removed_nodes and now - self._said < REPORT_INTERVAL:
             return
         self._said, self._known = now, {node["node"]: node["state"] for node in nodes}
         done = sum(node["state"] == "done" for node in nodes)
@@ -156,11 +156,11 @@ class _Progress:
         words = {"moving": "pod replaced", "done": "works", "old": "as before", "down": "not Ready, skipped"}
         for node in changed:
             self._notify(f"  {node['node']}: {words[node['state']]}" + (f" ({node['why']})" if node["why"] else ""))
-        for name in gone:
+        for name in removed_nodes:
             self._notify(
                 f"  {name}: the DaemonSet no longer places a pod there, for example because its Node was deleted"
             )
-        if not changed and not gone:
+        if not changed and not removed_nodes:
             limit = self._options.node_timeout
             for node in (node for node in nodes if node["state"] == "moving"):
                 self._notify(
@@ -170,10 +170,10 @@ class _Progress:
 
 def choose_former(revisions: Sequence[Mapping[str, Any]], pods: Sequence[PodFacts]) -> dict[str, Any] | None:
     """The template to restore. revisions: the DaemonSet's own, the newest, which failed, first."""
-    others = {read_revision_hash(revision): revision for revision in revisions[1:]}
+    former_revisions = {read_revision_hash(revision): revision for revision in revisions[1:]}
     ready = [pod.revision for pod in pods if pod.ready and not pod.deleting]
-    for hashes in (ready, [pod.revision for pod in pods], list(others)):
-        for key, revision in others.items():
+    for hashes in (ready, [pod.revision for pod in pods], list(former_revisions)):
+        for key, revision in former_revisions.items():
             if key in hashes:
                 return read_template(revision)
     return None
@@ -185,7 +185,7 @@ def hold_lease(client: Client, namespace: str, name: str, notify: Notify, patien
 
     Another run that holds it is waited for, at most `patience` seconds: ClusterError locked.
     """
-    about = LeaseSubject(
+    subject = LeaseSubject(
         namespace, f"kubewin-roll-{name}", {MANAGED_BY: MANAGER}, f"the update of DaemonSet {namespace}/{name}"
     )
 
@@ -197,7 +197,7 @@ def hold_lease(client: Client, namespace: str, name: str, notify: Notify, patien
         for pod in pods:
             yield Reference(kinds.POD, pod["metadata"]["name"], namespace)
 
-    lease = Lease(client, about, identify_process(os.getpid()), notify, late=late)
+    lease = Lease(client, subject, identify_process(os.getpid()), notify, late=late)
     lease.take(patience)
     bound = bind_client(client, lease.confirm)
     try:

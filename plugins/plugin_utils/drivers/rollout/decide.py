@@ -96,12 +96,12 @@ def find_state(
         return RollState((), (), {}, frozenset(), frozenset(), (), frozenset(), (), proven=False)
     working = {node.node for node in evaluation.nodes if node.verdict in ("green", "unproven")}
     nodes = {node.name: node for node in picture.nodes if explain_exclusion(daemon_set, node) is None}
-    own = [name for name in options.nodes if name in nodes] if options.nodes else sorted(nodes)
+    chosen_nodes = [name for name in options.nodes if name in nodes] if options.nodes else sorted(nodes)
     pods = {pod.node: pod for pod in picture.pods if not pod.deleting and pod.uid not in deleted}
     old = {name: pods[name] for name in sorted(nodes) if name in pods and not daemon_set.made(pods[name])}
     done = {name for name in nodes if name in working and name not in old}
-    down = tuple(name for name in own if not nodes[name].ready and name not in done)
-    order = tuple(name for name in own if name not in down)
+    down = tuple(name for name in chosen_nodes if not nodes[name].ready and name not in done)
+    order = tuple(name for name in chosen_nodes if name not in down)
     return RollState(
         expected=tuple(sorted(nodes)),
         order=order,
@@ -110,7 +110,7 @@ def find_state(
         done=frozenset(name for name in order if name in done),
         down=down,
         away=frozenset(name for name in nodes if nodes[name].ready and not (name in pods and pods[name].ready)),
-        left=tuple(name for name in old if name not in own),
+        left=tuple(name for name in old if name not in chosen_nodes),
         proven=any(name in pods for name in done),
     )
 
@@ -139,7 +139,14 @@ def decide(
         return failed
     if not state.old and not state.pending:
         return RollStep("finish", nodes=state.left)
-    batch = next((one for one in split_batches(state.order, options.batches) if not state.done.issuperset(one)), ())
+    batch = next(
+        (
+            candidate
+            for candidate in split_batches(state.order, options.batches)
+            if not state.done.issuperset(candidate)
+        ),
+        (),
+    )
     # A Node of a later batch whose pod a killed run replaced comes first.
     if not state.pending.issubset(batch):
         return RollStep("wait")
@@ -202,15 +209,15 @@ def split_batches(nodes: Sequence[str], sizes: Sequence[str]) -> tuple[tuple[str
 
     Whatever the sizes are, the first node is a batch of its own: the canary.
     """
-    found: list[tuple[str, ...]] = []
+    batches: list[tuple[str, ...]] = []
     start, number = 0, 0
     while start < len(nodes):
         size = count_share(sizes[min(number, len(sizes) - 1)], len(nodes)) if sizes else len(nodes)
-        found.append(tuple(nodes[start : start + size]))
+        batches.append(tuple(nodes[start : start + size]))
         start, number = start + size, number + 1
-    if found and len(found[0]) > 1:
-        found[0:1] = [found[0][:1], found[0][1:]]
-    return tuple(found)
+    if batches and len(batches[0]) > 1:
+        batches[0:1] = [batches[0][:1], batches[0][1:]]
+    return tuple(batches)
 
 
 def find_wrong_sizes(sizes: Sequence[str]) -> tuple[str, ...]:
@@ -243,33 +250,33 @@ def list_refusals(
     it; read only when it matters.
     """
     verdicts = {node.node: node for node in evaluation.nodes}
-    found = []
+    refusals = []
     for name in state.old:
         if name in kept:
-            found.append(f"{name}: {kept[name]}. Move these workloads first (kubectl drain {name}), then run again")
+            refusals.append(f"{name}: {kept[name]}. Move these workloads first (kubectl drain {name}), then run again")
         if trouble := find_trouble(verdicts.get(name)):
-            found.append(
+            refusals.append(
                 f"{name}: {trouble}, expected a node where a new plugin can start. Repair it first, or exclude it "
                 "with --limit"
             )
     if state.down and not state.order:
-        found.append(f"{', '.join(state.down)}: not Ready, expected a Ready node for the canary. Repair one first")
+        refusals.append(f"{', '.join(state.down)}: not Ready, expected a Ready node for the canary. Repair one first")
     losing = _find_unselected(picture)
     in_use = group_values(uses()) if any(_SERVING not in why for _name, why in losing) else {}
     for name, why in losing:
         if _SERVING in why:
-            found.append(
+            refusals.append(
                 f"{name}: its plugin would be removed immediately, because csi-proxy does not serve there ({why}). "
                 "Run enable_csi with that host in the inventory and without --limit; it first installs "
                 "csi-proxy and checks its pipes"
             )
         elif name in in_use:
             signs = ", ".join(in_use[name][:_SHOWN])
-            found.append(
+            refusals.append(
                 f"{name}: its plugin would be removed immediately ({why}) although volumes are in use there: "
                 f"{signs}. Move these workloads first, or extend the DaemonSet to it"
             )
-    return tuple(found)
+    return tuple(refusals)
 
 
 def _find_unselected(picture: RolloutPicture) -> list[tuple[str, str]]:

@@ -120,10 +120,10 @@ def evaluate(picture: RolloutPicture, rules: GateRules) -> Evaluation:
         lack = UnmetCondition("CSI-G02", "red", "its DaemonSet does not exist", _REPAIR)
         return Evaluation(nodes=(), others=(), trouble=(lack,))
     evaluated: list[NodeEvaluation] = []
-    others: list[tuple[str, str]] = []
-    known = {node.name for node in picture.nodes}
-    others += [(name, "the Node does not exist") for name in sorted(rules.only - known)]
-    for node in sorted(picture.nodes, key=lambda one: one.name):
+    exclusions: list[tuple[str, str]] = []
+    node_names = {node.name for node in picture.nodes}
+    exclusions += [(name, "the Node does not exist") for name in sorted(rules.only - node_names)]
+    for node in sorted(picture.nodes, key=lambda candidate: candidate.name):
         away = explain_exclusion(daemon_set, node)
         chosen = not rules.only or node.name in rules.only
         if chosen and away is None:
@@ -134,13 +134,13 @@ def evaluate(picture: RolloutPicture, rules: GateRules) -> Evaluation:
                 NodeEvaluation(node.name, "", (UnmetCondition("CSI-G03", "red", message, _choose_remedy(away)),))
             )
         elif away is not None:
-            others.append((node.name, f"no plugin pod: {away}"))
+            exclusions.append((node.name, f"no plugin pod: {away}"))
         else:
-            others.append(
+            exclusions.append(
                 (node.name, f"not in this run; {_summarize(_evaluate_node(daemon_set, picture, rules, node))}")
             )
     trouble = list(_check_daemon_set(daemon_set, rules, evaluated))
-    return Evaluation(nodes=tuple(evaluated), others=tuple(others), trouble=tuple(trouble))
+    return Evaluation(nodes=tuple(evaluated), others=tuple(exclusions), trouble=tuple(trouble))
 
 
 def _choose_remedy(away: str | None) -> str:
@@ -177,17 +177,17 @@ def _evaluate_node(
 ) -> NodeEvaluation:
     pods = [pod for pod in picture.pods if pod.node == node.name]
     # While one is replaced there are two; the newer one is what the node will have.
-    pod = next((one for one in pods if not one.deleting), pods[0] if pods else None)
+    pod = next((candidate for candidate in pods if not candidate.deleting), pods[0] if pods else None)
     host = picture.hosts.get(node.name)
     lacks: list[UnmetCondition] = []
     if not node.ready:
         because = f": {node.not_ready_because}" if node.not_ready_because else ""
         remedy = f"kubectl describe node {node.name}"
         lacks.append(UnmetCondition("CSI-G05", "waiting", f"the Node is not Ready{because}", remedy))
-    found = list(_check_host(daemon_set.pipes, picture, rules, node, host)) if daemon_set.pipes else []
-    proven = node.name in rules.proven and any(lack.verdict == "unproven" for lack in found)
+    host_lacks = list(_check_host(daemon_set.pipes, picture, rules, node, host)) if daemon_set.pipes else []
+    proven = node.name in rules.proven and any(lack.verdict == "unproven" for lack in host_lacks)
     # Facts of the host outrank an earlier proof; missing facts do not.
-    lacks += [lack for lack in found if not (proven and lack.verdict == "unproven")]
+    lacks += [lack for lack in host_lacks if not (proven and lack.verdict == "unproven")]
     lacks += _check_pod(daemon_set, picture, rules, node, pod, host)
     lacks += _check_registration(picture, node, pod)
     lacks += _check_other_providers(daemon_set, picture, node)
@@ -201,9 +201,9 @@ def _check_other_providers(
 ) -> Iterator[UnmetCondition]:
     for provider in picture.other_providers.get(node.name, ()):
         message = f"DaemonSet {provider} also provides {picture.driver} here; the two remove each other's registration"
-        both = sorted({provider, f"{daemon_set.namespace}/{daemon_set.name}"})
+        daemon_sets = sorted({provider, f"{daemon_set.namespace}/{daemon_set.name}"})
         yield UnmetCondition(
-            "CSI-G30", "red", message, f"delete one of the two DaemonSets, {' or '.join(both)}, at its source"
+            "CSI-G30", "red", message, f"delete one of the two DaemonSets, {' or '.join(daemon_sets)}, at its source"
         )
 
 
@@ -303,9 +303,9 @@ def _check_registration(picture: RolloutPicture, node: ObservedNode, pod: PodFac
         return
     annotated = node.node_ids.get(picture.driver)
     if annotated != registration.node_id:
-        found = f"is {annotated}" if annotated else "does not name the driver"
+        problem = f"is {annotated}" if annotated else "does not name the driver"
         message = (
-            f"the Node's annotation csi.volume.kubernetes.io/nodeid {found}, its CSINode has {registration.node_id}"
+            f"the Node's annotation csi.volume.kubernetes.io/nodeid {problem}, its CSINode has {registration.node_id}"
         )
         yield UnmetCondition(
             "CSI-G21", "waiting", message, "wait for the kubelet; if it does not change, restart the plugin pod"

@@ -41,7 +41,9 @@ def explain_pod(daemon_set: DaemonSetFacts, picture: RolloutPicture, pod: PodFac
     describe = f"kubectl -n {namespace} describe pod {pod.name}"
     if pod.not_scheduled:
         return f"pod {pod.name} is not scheduled: {_shorten(pod.not_scheduled)}", describe
-    event = _find_latest(one for one in picture.events if one.kind == "Pod" and one.name == pod.name)
+    event = _find_latest(
+        candidate for candidate in picture.events if candidate.kind == "Pod" and candidate.name == pod.name
+    )
     log = picture.logs.get(pod.name, "")
     pipes = _find_missing_pipes(daemon_set.pipes, picture, pod, event, log)
     pulling = next((container for container in pod.containers if container.waiting in _IMAGE_REASONS), None)
@@ -90,11 +92,11 @@ def _find_missing_pipes(
         container.ended_because for container in pod.containers
     ]
     texts += [event.message if event else "", log]
-    found = [pipe for text in texts for pipe in _PIPE.findall(text)]
+    missing_pipes = [pipe for text in texts for pipe in _PIPE.findall(text)]
     host = picture.hosts.get(pod.node)
     if host is not None and host.pipes is not None:
-        found += [pipe for pipe in mounted if pipe not in host.pipes]
-    return list(dict.fromkeys(found))
+        missing_pipes += [pipe for pipe in mounted if pipe not in host.pipes]
+    return list(dict.fromkeys(missing_pipes))
 
 
 def _describe_container(container: ContainerFacts) -> str:

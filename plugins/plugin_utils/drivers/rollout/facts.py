@@ -37,10 +37,10 @@ class Registration:
     def from_object(cls, csi_node: Mapping[str, Any], driver: str) -> Registration | None:
         """Read a storage.k8s.io/v1 CSINode; None when the driver is not in spec.drivers."""
         entries = (csi_node.get("spec") or {}).get("drivers") or []
-        entry = next((one for one in entries if one.get("name") == driver), None)
+        entry = next((candidate for candidate in entries if candidate.get("name") == driver), None)
         if entry is None:
             return None
-        writes = [parse_time(one.get("time")) for one in csi_node["metadata"].get("managedFields") or []]
+        writes = [parse_time(manager.get("time")) for manager in csi_node["metadata"].get("managedFields") or []]
         return cls(
             node_id=str(entry.get("nodeID", "")),
             topology_keys=tuple(entry.get("topologyKeys") or ()),
@@ -111,9 +111,9 @@ def find_revision_hash(daemon_set: Mapping[str, Any], revisions: Iterable[Mappin
     than the DaemonSet.
     """
     template = _drop_nulls(daemon_set["spec"]["template"])
-    for one in list_own_revisions(daemon_set, revisions):
-        if _drop_nulls(read_template(one)) == template:
-            return read_revision_hash(one)
+    for revision in list_own_revisions(daemon_set, revisions):
+        if _drop_nulls(read_template(revision)) == template:
+            return read_revision_hash(revision)
     return ""
 
 
@@ -121,8 +121,8 @@ def list_own_revisions(
     daemon_set: Mapping[str, Any], revisions: Iterable[Mapping[str, Any]]
 ) -> tuple[Mapping[str, Any], ...]:
     """The ControllerRevisions of a DaemonSet, the newest first."""
-    own = [revision for revision in revisions if is_owned_by(daemon_set["metadata"].get("uid"), revision)]
-    return tuple(sorted(own, key=lambda one: -int(one.get("revision") or 0)))
+    own_revisions = [revision for revision in revisions if is_owned_by(daemon_set["metadata"].get("uid"), revision)]
+    return tuple(sorted(own_revisions, key=lambda revision: -int(revision.get("revision") or 0)))
 
 
 def read_revision_hash(revision: Mapping[str, Any]) -> str:
@@ -133,8 +133,8 @@ def read_revision_hash(revision: Mapping[str, Any]) -> str:
 def read_template(revision: Mapping[str, Any]) -> dict[str, Any]:
     """The pod template that a ControllerRevision keeps."""
     template = ((revision.get("data") or {}).get("spec") or {}).get("template") or {}
-    found: dict[str, Any] = _drop_nulls({key: value for key, value in template.items() if key != "$patch"})
-    return found
+    pod_template: dict[str, Any] = _drop_nulls({key: value for key, value in template.items() if key != "$patch"})
+    return pod_template
 
 
 def _drop_nulls(value: Any) -> Any:
@@ -158,18 +158,18 @@ class RolloutHost:
     boot_time: datetime | None
 
     @classmethod
-    def from_option(cls, given: Mapping[str, Any]) -> RolloutHost:
+    def from_option(cls, option: Mapping[str, Any]) -> RolloutHost:
         """Read an element of the module's option hosts."""
-        pipes = given.get("pipes")
+        pipes = option.get("pipes")
         return cls(
-            node=str(given["node"]),
-            observed_at=parse_time(given.get("observed_at")),
-            serving=given.get("serving"),
-            release=str(given.get("release") or ""),
-            state=str(given.get("state") or ""),
-            reason=str(given.get("reason") or ""),
+            node=str(option["node"]),
+            observed_at=parse_time(option.get("observed_at")),
+            serving=option.get("serving"),
+            release=str(option.get("release") or ""),
+            state=str(option.get("state") or ""),
+            reason=str(option.get("reason") or ""),
             pipes=None if pipes is None else tuple(pipes),
-            boot_time=parse_time(given.get("boot_time")),
+            boot_time=parse_time(option.get("boot_time")),
         )
 
 
@@ -186,11 +186,11 @@ class EventFacts:
     @classmethod
     def from_object(cls, event: Mapping[str, Any]) -> EventFacts:
         """Read a core/v1 Event."""
-        about, series = event.get("involvedObject") or {}, event.get("series") or {}
+        involved_object, series = event.get("involvedObject") or {}, event.get("series") or {}
         times = [series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime")]
         return cls(
-            kind=str(about.get("kind", "")),
-            name=str(about.get("name", "")),
+            kind=str(involved_object.get("kind", "")),
+            name=str(involved_object.get("name", "")),
             reason=str(event.get("reason", "")),
             message=join_lines(str(event.get("message", ""))),
             last_seen=next((parse_time(time) for time in times if parse_time(time)), None),

@@ -49,21 +49,21 @@ def wait_for_gate(
     changed_at: float | None = None
     evaluation = Evaluation((), (), ())
     for picture in watch_rollout(view):
-        evaluation, now = evaluate(picture, rules), clock()
+        evaluation, evaluated_at = evaluate(picture, rules), clock()
         if changed_at is None and list_fingerprints(evaluation) != reported:
-            changed_at = now
+            changed_at = evaluated_at
         due = reported_at + REPORT_INTERVAL if changed_at is None else changed_at + COALESCE
-        over = is_over(evaluation) or now - began >= timeout
-        if over or now >= due:
+        over = is_over(evaluation) or evaluated_at - began >= timeout
+        if over or evaluated_at >= due:
             # Another provider may have appeared, or left, since the rollout was read.
             view.read_providers()
             evaluation = evaluate(view.picture(), rules)
-            over = is_over(evaluation) or now - began >= timeout
+            over = is_over(evaluation) or evaluated_at - began >= timeout
             if evaluation.verdict in ("waiting", "red"):
                 view.explain()
                 evaluation = evaluate(view.picture(), rules)
             report(evaluation)
-            reported, reported_at, changed_at = list_fingerprints(evaluation), now, None
+            reported, reported_at, changed_at = list_fingerprints(evaluation), evaluated_at, None
         if over:
             break
     return evaluation

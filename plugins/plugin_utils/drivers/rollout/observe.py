@@ -69,15 +69,20 @@ def find_target(client: Client, driver: Driver, namespace: str = "") -> RolloutT
     if namespace:
         return RolloutTarget(driver, namespace, name)
     observed = [(item, ObservedDaemonSet.from_object(item)) for item in client.list(kinds.DAEMON_SET).items]
-    own = next((one for _item, one in observed if one.name == name and one.managed_by == MANAGER), None)
-    if own is not None:
-        return RolloutTarget(driver, own.namespace, name)
-    others = [(item, one) for item, one in observed if one.is_node_plugin_of(driver.name)]
-    if not others:
+    own_plugin = next(
+        (daemon_set for _item, daemon_set in observed if daemon_set.name == name and daemon_set.managed_by == MANAGER),
+        None,
+    )
+    if own_plugin is not None:
+        return RolloutTarget(driver, own_plugin.namespace, name)
+    other_plugins = [(item, daemon_set) for item, daemon_set in observed if daemon_set.is_node_plugin_of(driver.name)]
+    if not other_plugins:
         return RolloutTarget(driver, driver.namespace, name)
-    item, other = min(others, key=lambda pair: (pair[1].name != name, -pair[1].ready))
+    item, other_plugin = min(other_plugins, key=lambda pair: (pair[1].name != name, -pair[1].ready))
     labels = ((item["spec"].get("selector") or {}).get("matchLabels") or {}).items()
-    return RolloutTarget(driver, other.namespace, other.name, ",".join(f"{key}={value}" for key, value in labels))
+    return RolloutTarget(
+        driver, other_plugin.namespace, other_plugin.name, ",".join(f"{key}={value}" for key, value in labels)
+    )
 
 
 class RolloutView:
@@ -104,11 +109,11 @@ class RolloutView:
     def read_providers(self) -> None:
         """Read the other node plugins of the driver, which no watch follows."""
         listed = self._client.list(kinds.DAEMON_SET).items
-        mine = (self._target.namespace, self._target.daemon_set)
+        target_key = (self._target.namespace, self._target.daemon_set)
         self._providers = tuple(
             DaemonSetFacts.from_object(item)
             for item in listed
-            if (item["metadata"]["namespace"], item["metadata"]["name"]) != mine
+            if (item["metadata"]["namespace"], item["metadata"]["name"]) != target_key
             and ObservedDaemonSet.from_object(item).is_node_plugin_of(self._target.driver.name)
         )
 
@@ -140,7 +145,9 @@ class RolloutView:
         troubled = [pod for pod in picture.pods if not pod.ready or pod.node not in picture.registrations]
         for pod in troubled[:_LOGS]:
             container = _REGISTRAR if pod.ready else self._target.driver.container
-            restarted = any(one.restarts for one in pod.containers if one.name == container)
+            restarted = any(
+                container_facts.restarts for container_facts in pod.containers if container_facts.name == container
+            )
             log = self._client.read_log(namespace, pod.name, container, previous=True) if restarted else ""
             self._logs[pod.name] = log or self._client.read_log(namespace, pod.name, container)
 
@@ -148,7 +155,7 @@ class RolloutView:
         """The current state, for the evaluation. planned: the DaemonSet as it would be, to evaluate that."""
         daemon_set = planned or self._objects[kinds.DAEMON_SET].get(self._target.daemon_set)
         nodes = [ObservedNode.from_object(node) for node in self._objects[kinds.NODE].values()]
-        found = {
+        registrations = {
             name: Registration.from_object(item, self._target.driver.name)
             for name, item in self._objects[kinds.CSI_NODE].items()
         }
@@ -165,7 +172,9 @@ class RolloutView:
                 hash_template(daemon_set),
             ),
             nodes=nodes,
-            registrations={name: one for name, one in found.items() if one is not None},
+            registrations={
+                name: registration for name, registration in registrations.items() if registration is not None
+            },
             pods=[PodFacts.from_object(pod) for pod in self._objects[kinds.POD].values()],
             hosts=self._hosts,
             events=self._events,

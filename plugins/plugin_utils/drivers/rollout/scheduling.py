@@ -33,8 +33,8 @@ def explain_exclusion(daemon_set: DaemonSetFacts, node: ObservedNode) -> str | N
     spec = daemon_set.pod_spec
     for key, value in (spec.get("nodeSelector") or {}).items():
         if node.labels.get(key) != value:
-            found = f"is {node.labels[key]}" if key in node.labels else "is missing"
-            return f"label {key} {found}, expected {value}"
+            label_state = f"is {node.labels[key]}" if key in node.labels else "is missing"
+            return f"label {key} {label_state}, expected {value}"
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     if required is not None:
@@ -55,7 +55,7 @@ def matches_term(term: Mapping[str, Any], node: ObservedNode) -> bool:
         return False
     by_field = {"metadata.name": node.name}
     return all(matches_expression(expression, node.labels) for expression in expressions) and all(
-        matches_expression(one, by_field) for one in fields
+        matches_expression(expression, by_field) for expression in fields
     )
 
 
@@ -72,10 +72,10 @@ def matches_expression(expression: Mapping[str, Any], labels: Mapping[str, str])
     if operator == "DoesNotExist":
         return value is None
     if operator in ("Gt", "Lt") and value is not None and len(values) == 1:
-        left, right = read_number(value), read_number(values[0])
-        if left is None or right is None:
+        number, limit = read_number(value), read_number(values[0])
+        if number is None or limit is None:
             return False
-        return left > right if operator == "Gt" else left < right
+        return number > limit if operator == "Gt" else number < limit
     return False
 
 
@@ -84,7 +84,7 @@ def _is_tolerated(taint: Taint, daemon_set: DaemonSetFacts) -> bool:
         return True
     if daemon_set.host_network and (taint.key, taint.effect) == _HOST_NETWORK_TOLERATED:
         return True
-    return any(covers(one, taint) for one in daemon_set.pod_spec.get("tolerations") or [])
+    return any(covers(toleration, taint) for toleration in daemon_set.pod_spec.get("tolerations") or [])
 
 
 def covers(toleration: Mapping[str, Any], taint: Taint) -> bool:

@@ -60,9 +60,9 @@ def test_a_kubeconfig_that_is_given_as_what_it_holds_is_not_repeated() -> None:
 def test_a_failed_dry_run_is_repeated_as_a_dry_run() -> None:
     run = typed("kubewin.csi.enable_csi", check=True, diff=True)
     expected = "ansible-playbook -i inventory.yml kubewin.csi.enable_csi"
-    assert command(run, "enable_csi", again=True) == f"{expected} --check --diff"
+    assert command(run, "enable_csi", keep_dry_run=True) == f"{expected} --check --diff"
     assert command(run, "enable_csi") == expected
-    assert command(typed("kubewin.csi.enable_csi", diff=True), "enable_csi", again=True) == expected
+    assert command(typed("kubewin.csi.enable_csi", diff=True), "enable_csi", keep_dry_run=True) == expected
 
 
 def test_in_awx_a_job_template_is_named() -> None:

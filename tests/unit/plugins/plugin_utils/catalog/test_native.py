@@ -114,9 +114,9 @@ def test_read_only_stays_and_google_mounts_once() -> None:
 def test_a_handle_that_the_user_names_is_taken_as_it_is() -> None:
     """It was asked for in the error, and refused all the same."""
     assert convert_volume(
-        volume(gcePersistentDisk={"pdName": "d"}), given="projects/p/zones/z/disks/d"
+        volume(gcePersistentDisk={"pdName": "d"}), volume_handle="projects/p/zones/z/disks/d"
     ).handle.endswith("/z/disks/d")
-    assert convert_volume(volume(vsphereVolume={"volumePath": "x"}), given="fcd").handle == "fcd"
+    assert convert_volume(volume(vsphereVolume={"volumePath": "x"}), volume_handle="fcd").handle == "fcd"
 
 
 @pytest.mark.parametrize(

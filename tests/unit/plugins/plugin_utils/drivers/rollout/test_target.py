@@ -67,8 +67,8 @@ def test_without_any_the_catalog_says_where_ours_would_be() -> None:
 def test_a_driver_is_installed_if_a_node_plugin_for_windows_is_there_of_whichever_owner() -> None:
     theirs = (f"DaemonSet {OPENSHIFT}/{OPERATORS['metadata']['name']}",)
     assert find_node_plugins(cluster(LINUX, OPERATORS)) == {"vsphere": theirs}
-    assert find_node_plugins(cluster(LINUX, OPERATORS), own=True) == {}
+    assert find_node_plugins(cluster(LINUX, OPERATORS), own_only=True) == {}
     going = {**OPERATORS, "metadata": {**OPERATORS["metadata"], "deletionTimestamp": "2026-11-23T20:00:00Z"}}
     ours = daemon_set(SMB.daemonset, SMB.namespace, SMB.name, ours=True)
     mine = {"smb": (f"DaemonSet {SMB.namespace}/{SMB.daemonset}",)}
-    assert find_node_plugins(cluster(going, ours)) == find_node_plugins(cluster(going, ours), own=True) == mine
+    assert find_node_plugins(cluster(going, ours)) == find_node_plugins(cluster(going, ours), own_only=True) == mine
