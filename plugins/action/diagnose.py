@@ -24,7 +24,7 @@ from ..plugin_utils.base.stored import serialize
 from ..plugin_utils.catalog.registry import DRIVERS
 from ..plugin_utils.kube.errors import ClusterError
 from ..plugin_utils.support.diagnose import (
-    NOTHING,
+    ABSENCE,
     ClusterFacts,
     Controller,
     HostFacts,
@@ -85,7 +85,7 @@ class ActionModule(ClusterAction):
             # The list above it on the screen has all of them.
             self.result["place"] = "fix item 1 first."
             first = diagnoses[0]
-            expected = "" if first.expected == NOTHING else f", expected: {first.expected}"
+            expected = "" if first.expected == ABSENCE else f", expected: {first.expected}"
             raise TaskError(f"{first.object}: {first.found}{expected}. {first.remedy}", "not_ready")
 
     def _read_cluster(self, options: Mapping[str, Any], hosts: Sequence[HostFacts]) -> ClusterFacts:

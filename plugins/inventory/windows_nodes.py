@@ -129,7 +129,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         super().parse(inventory, loader, path, cache)
         self._read_config_data(path)
         observed = self._read_observation(path, cache)
-        inventory.add_child(inventory.add_group(listing.ALL), inventory.add_group(listing.HOSTS))
+        inventory.add_child(inventory.add_group(listing.WINDOWS_GROUP), inventory.add_group(listing.HOSTS))
         for host in listing.list_hosts(observed, self.get_option("connection")):
             self._add(inventory, host, observed.server)
 
@@ -167,16 +167,16 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def _add(self, inventory: Any, host: Listed, server: str) -> None:
         known_host = inventory.get_host(host.name)
-        already = known_host.get_vars() if known_host is not None else {}
-        if already.get("kubewin_cluster", server) != server:
+        known_variables = known_host.get_vars() if known_host is not None else {}
+        if known_variables.get("kubewin_cluster", server) != server:
             raise AnsibleParserError(
-                f"{host.name} is a Node of {already['kubewin_cluster']} and of {server}, expected one cluster. List "
+                f"{host.name} is a Node of {known_variables['kubewin_cluster']} and of {server}, expected one cluster. List "
                 "one cluster per inventory"
             )
         inventory.add_host(host.name)
         strict = self.get_option("strict")
         facts = foreign(host.variables)
-        placed = host.merge_composed(self._evaluate_compose({**already, **facts}, host.name, strict))
+        placed = host.merge_composed(self._evaluate_compose({**known_variables, **facts}, host.name, strict))
         for name, value in foreign(placed.variables).items():
             inventory.set_variable(host.name, name, value)
         for group in (*placed.groups, placed.group):

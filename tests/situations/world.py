@@ -208,7 +208,7 @@ def to_start(observed: ObservedPod, shape: PodShape = NO_SHAPE) -> PodToStart:
         placement=observed.placement,
         node=observed.node,
         claims=tuple(f"{observed.namespace}/{name}" for name in observed.volumes.claims),
-        made=observed.volumes.ephemeral,
+        new_claims=observed.volumes.ephemeral,
         inline=observed.volumes.inline,
         shape=shape,
     )

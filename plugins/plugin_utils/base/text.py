@@ -31,12 +31,12 @@ _ACTING = (
 _HARMLESS = {code: _CARRIED + code for code in _ACTING}
 # A carriage return takes back what a line shows, unless the line ends there.
 _RETURN = re.compile(r"\r(?!\n)")
-_ALL = {**_HARMLESS, 0x0D: _CARRIED + 0x0D}
+_CARRIERS = {**_HARMLESS, 0x0D: _CARRIED + 0x0D}
 # Precedes a private-use character that stands for itself.
 _ITSELF = chr(_CARRIED + 0x3000)
-_OURS = _ITSELF + "".join(map(chr, _ALL.values()))
-_GENUINE = re.compile(f"[{_OURS}]")
-_SENT_BACK = re.compile(f"{_ITSELF}([{_OURS}])|[{_OURS}]")
+_CARRIER_CHARACTERS = _ITSELF + "".join(map(chr, _CARRIERS.values()))
+_GENUINE = re.compile(f"[{_CARRIER_CHARACTERS}]")
+_SENT_BACK = re.compile(f"{_ITSELF}([{_CARRIER_CHARACTERS}])|[{_CARRIER_CHARACTERS}]")
 
 # The same in JSON, as bytes. A pair of backslashes comes first, so that what follows it is not taken for an escape.
 _JSON = re.compile(
@@ -112,7 +112,7 @@ def _decode_match(match: re.Match[str]) -> str:
 def _encode_json_match(match: re.Match[bytes]) -> bytes:
     if (carrier_bytes := match["ours"]) is not None:
         character = json.loads(b'"%s"' % carrier_bytes)
-        return _escape(ord(_ITSELF)) + carrier_bytes if character in _OURS else carrier_bytes
+        return _escape(ord(_ITSELF)) + carrier_bytes if character in _CARRIER_CHARACTERS else carrier_bytes
     if (code := match["code"]) is not None:
         code_point = int(code, 16)
     elif (short := match["short"]) is not None:
@@ -121,7 +121,7 @@ def _encode_json_match(match: re.Match[bytes]) -> bytes:
         code_point = ord(raw.decode())
     else:
         return match[0]
-    carrier = _ALL.get(code_point)
+    carrier = _CARRIERS.get(code_point)
     return match[0] if carrier is None else _escape(carrier)
 
 

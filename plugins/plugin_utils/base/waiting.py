@@ -35,12 +35,12 @@ class Awaited:
     """One thing that is waited for, named with its object. waited, limit: seconds, so far and at most; without a limit
     no time is printed, as it is checked only once more."""
 
-    what: str
+    text: str
     waited: float
     limit: float
 
     def __str__(self) -> str:
-        return f"{self.what} ({render_progress(self.waited, self.limit)})" if self.limit else self.what
+        return f"{self.text} ({render_progress(self.waited, self.limit)})" if self.limit else self.text
 
 
 class Waits:
@@ -53,12 +53,14 @@ class Waits:
 
     def report(self, *awaited: Awaited) -> None:
         """These are waited for now, and nothing else."""
-        now = self._clock()
-        self._due = {condition.what: self._due.get(condition.what, (now, repeat_pauses())) for condition in awaited}
+        current_time = self._clock()
+        self._due = {
+            condition.text: self._due.get(condition.text, (current_time, repeat_pauses())) for condition in awaited
+        }
         for condition in awaited:
-            due, following = self._due[condition.what]
-            if now >= due:
-                self._due[condition.what] = (now + next(following), following)
+            due, following = self._due[condition.text]
+            if current_time >= due:
+                self._due[condition.text] = (current_time + next(following), following)
                 self._notify(str(condition))
 
 

@@ -96,18 +96,18 @@ def evaluate(facts: ConversionFacts, desired: ConversionRequest, first: Collecti
 
     first: claims of this namespace; what was begun with them ends before this one begins, and then it is evaluated once more.
     """
-    where = f"PersistentVolumeClaim {desired.namespace}/{desired.claim}"
+    claim_title = f"PersistentVolumeClaim {desired.namespace}/{desired.claim}"
     claim, volume = facts.claim, facts.volume
     if claim is None:
-        return Eligibility((blocker("CSI-B01", where, "it does not exist", "Correct its namespace or name."),))
+        return Eligibility((blocker("CSI-B01", claim_title, "it does not exist", "Correct its namespace or name."),))
     if volume is None or not _is_bound(claim, volume):
         phase = (claim.get("status") or {}).get("phase", "Pending")
         text = f"it is {phase} and volume {claim['spec'].get('volumeName') or 'none'} is not bound to it, expected Bound on both sides"
-        return Eligibility((blocker("CSI-B01", where, text, "Fix the binding first."),))
+        return Eligibility((blocker("CSI-B01", claim_title, text, "Fix the binding first."),))
     plugin = find_plugin(volume)
     if plugin is None and "csi" in volume["spec"]:
         text = f"PersistentVolume {volume['metadata']['name']} is already a native volume of {volume['spec']['csi']['driver']}"
-        return Eligibility((blocker("CSI-B02", where, text, "Nothing to do."),))
+        return Eligibility((blocker("CSI-B02", claim_title, text, "Nothing to do."),))
     findings: list[Finding] = []
     translated, handle = None, ""
     try:
@@ -248,8 +248,8 @@ def _check_csi_path(facts: ConversionFacts, plugin: InTree, nodes: Sequence[Proo
 def _check_pending_changes(
     facts: ConversionFacts, desired: ConversionRequest, claim: Object, volume: Object
 ) -> Iterator[Finding]:
-    where = f"PersistentVolumeClaim {desired.namespace}/{desired.claim}"
-    for thing, name in ((claim, where), (volume, f"PersistentVolume {volume['metadata']['name']}")):
+    claim_title = f"PersistentVolumeClaim {desired.namespace}/{desired.claim}"
+    for thing, name in ((claim, claim_title), (volume, f"PersistentVolume {volume['metadata']['name']}")):
         if thing["metadata"].get("deletionTimestamp"):
             yield blocker("CSI-B10", name, "it is being deleted", "Find out what deleted it, and keep the disk.")
     for name in find_unknown_finalizers(volume["metadata"].get("finalizers") or ()):
@@ -262,23 +262,23 @@ def _check_pending_changes(
     has = (status.get("capacity") or {}).get("storage")
     if conditions or (requested and has and requested != has):
         state = f"conditions {', '.join(conditions)}" if conditions else f"{requested} requested, has {has}"
-        yield blocker("CSI-B11", where, f"it is being resized: {state}", "Wait for the resize to end.")
+        yield blocker("CSI-B11", claim_title, f"it is being resized: {state}", "Wait for the resize to end.")
     for snapshot in facts.snapshots:
         if ((snapshot.get("spec") or {}).get("source") or {}).get("persistentVolumeClaimName") != desired.claim:
             continue
         if not (snapshot.get("status") or {}).get("readyToUse"):
             name = snapshot["metadata"]["name"]
             text = f"VolumeSnapshot {name} of it is not ready"
-            yield blocker("CSI-B12", where, text, "Wait for it, or delete it.")
+            yield blocker("CSI-B12", claim_title, text, "Wait for it, or delete it.")
     for clone in facts.claims:
         source = clone["spec"].get("dataSource") or clone["spec"].get("dataSourceRef") or {}
         pending = (clone.get("status") or {}).get("phase") != "Bound"
         if source.get("kind") == "PersistentVolumeClaim" and source.get("name") == desired.claim and pending:
             text = f"PersistentVolumeClaim {clone['metadata']['name']} is being cloned from it"
-            yield blocker("CSI-B12", where, text, "Wait for it, or delete it.")
+            yield blocker("CSI-B12", claim_title, text, "Wait for it, or delete it.")
     run, dummy = parse_lock(claim)
     if run:
-        yield blocker("CSI-B13", where, f"it is locked by run {run}", "Continue that run, or roll it back.")
+        yield blocker("CSI-B13", claim_title, f"it is locked by run {run}", "Continue that run, or roll it back.")
 
 
 def _collect_workloads(
@@ -452,20 +452,20 @@ def _check_objects_to_create(
     facts: ConversionFacts, desired: ConversionRequest, claim: Object, volume: Object
 ) -> Iterator[Finding]:
     storage_class = desired.storage_class or claim["spec"].get("storageClassName") or ""
-    where = f"PersistentVolumeClaim {desired.namespace}/{desired.claim}"
+    claim_title = f"PersistentVolumeClaim {desired.namespace}/{desired.claim}"
     if storage_class and facts.storage_class is None:
         text = f"StorageClass {storage_class} does not exist, but later expansion of the volume requires it"
-        yield blocker("CSI-B18", where, text, "Create it, or choose re_claim with another class.")
+        yield blocker("CSI-B18", claim_title, text, "Create it, or choose re_claim with another class.")
     if desired.variant == "re_claim":
         name = f"{volume['metadata']['name']}-csi"
         if any(existing["metadata"]["name"] == name for existing in facts.volumes):
             yield blocker(
                 "CSI-B19", f"PersistentVolume {name}", "it already exists", "Rename or delete it, if it is not needed."
             )
-        yield warning("CSI-B32", where, "it is deleted and recreated with another uid", _REVIEW)
+        yield warning("CSI-B32", claim_title, "it is deleted and recreated with another uid", _REVIEW)
     yield warning(
         "CSI-B33",
-        where,
+        claim_title,
         "it is Lost for some seconds while its volume object is replaced. Kubernetes' event and tools such as Argo "
         "CD then report lost data; no data is lost",
         _REVIEW,

@@ -22,14 +22,15 @@ def describe_steps(record: ConversionRecord, *, final: bool) -> list[dict[str, s
 
 
 def _describe_finish(record: ConversionRecord, final: bool) -> str:
-    back = f"restore the policy {record.policy}" if record.policy != "Retain" else ""
+    restoration = f"restore the policy {record.policy}" if record.policy != "Retain" else ""
     if record.direction == "rollback":
-        return back
+        return restoration
     if final:
-        return f"{back or 'leave the policy at Retain'}; the conversion is then final and cannot be rolled back"
+        return f"{restoration or 'leave the policy at Retain'}; the conversion is then final and cannot be rolled back"
     return (
         f"keep PersistentVolume {record.target.name} at Retain and the claim locked, so that {ROLL_BACK} can roll the "
-        f"conversion back, until you run it again with {FINAL}" + (f", which does this: {back}" if back else "")
+        f"conversion back, until you run it again with {FINAL}"
+        + (f", which does this: {restoration}" if restoration else "")
     )
 
 
@@ -37,7 +38,7 @@ def _describe_step(record: ConversionRecord, step: Step, final: bool) -> str:
     claim = f"PersistentVolumeClaim {record.namespace}/{record.claim}"
     target = record.target
     source = record.old if record.direction == "forward" else record.new
-    back = record.direction == "rollback"
+    is_rollback = record.direction == "rollback"
     workloads = (
         ", ".join(f"{workload.kind} {workload.name} ({workload.replicas})" for workload in record.workloads)
         or "no workload"
@@ -47,16 +48,18 @@ def _describe_step(record: ConversionRecord, step: Step, final: bool) -> str:
         "rehearse": "check both volumes (under scratch names) and the helper pod by the API server's dry run",
         "retain": f"set the policy of PersistentVolume {source.name} to Retain, wait until the provisioner releases it",
         "quiesce": f"scale to 0: {workloads}; wait until the volume is detached everywhere",
-        "baseline": "" if back else "read all data through a helper pod, for the later comparison",
+        "baseline": "" if is_rollback else "read all data through a helper pod, for the later comparison",
         "delete_claim": f"delete {claim}, whose volume no longer exists; PersistentVolume {target.name} is then reserved for a claim of that name",
         "delete_volume": f"delete the object PersistentVolume {source.name}; {source.handle or target.handle} stays",
         "release": "wait until attacher and provisioner release it, then remove kubernetes.io/pv-protection",
-        "forget": "wait until the driver's syncer has deregistered the disk" if record.forgets and not back else "",
+        "forget": "wait until the driver's syncer has deregistered the disk"
+        if record.forgets and not is_rollback
+        else "",
         "create_volume": f"create PersistentVolume {target.name} "
-        + (f"({target.driver}, {target.handle}, Retain)" if not back else "as before (Retain)")
+        + (f"({target.driver}, {target.handle}, Retain)" if not is_rollback else "as before (Retain)")
         + (f", bound to {claim}" if record.variant == "in_place" else f", reserved for a claim named {record.claim}"),
         "create_claim": f"recreate {claim} for PersistentVolume {target.name}",
-        "canary": "" if back else "attach it to a helper pod by the new handle, read all data, compare",
+        "canary": "" if is_rollback else "attach it to a helper pod by the new handle, read all data, compare",
         "restore": f"scale back: {workloads}; wait until all pods run on Windows",
         "finish": _describe_finish(record, final),
         "unlock": f"unlock {claim}",

@@ -62,9 +62,9 @@ def parse_run_options(options: Mapping[str, Any]) -> RunOptions:
         raise ConversionOptionError(
             f"storage_class is {options['storage_class']!r}, which in_place does not change. Set variant to re_claim."
         )
-    for name, least in (("compare_limit", 0), ("step_timeout", 1)):
-        if options[name] < least:
-            raise ConversionOptionError(f"{name} is {options[name]}, expected at least {least}.")
+    for name, minimum in (("compare_limit", 0), ("step_timeout", 1)):
+        if options[name] < minimum:
+            raise ConversionOptionError(f"{name} is {options[name]}, expected at least {minimum}.")
     namespaces = (options["record_namespace"], SECOND_NAMESPACE)
     if namespaces[0] in ("", SECOND_NAMESPACE):
         raise ConversionOptionError(

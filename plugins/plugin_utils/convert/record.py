@@ -128,9 +128,11 @@ class ConversionRecord:
         """Return the record as another run continues it."""
         return replace(self, generation=self.generation + 1)
 
-    def prepare_save(self, when: str) -> ConversionRecord:
+    def prepare_save(self, step_time: str) -> ConversionRecord:
         """Return the record as it is written: with the next sequence and the time of its step."""
-        return replace(self, sequence=self.sequence + 1, times={f"{self.direction}:{self.step}": when, **self.times})
+        return replace(
+            self, sequence=self.sequence + 1, times={f"{self.direction}:{self.step}": step_time, **self.times}
+        )
 
     def to_json(self) -> str:
         """Serialize the record for the stores."""

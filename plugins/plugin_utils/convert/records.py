@@ -105,10 +105,10 @@ class Records:
         """Whether the stores, as they were read, have different versions of a run's record."""
         return len(self._versions.get(run, ())) > 1
 
-    def write(self, record: ConversionRecord, when: str) -> ConversionRecord:
+    def write(self, record: ConversionRecord, step_time: str) -> ConversionRecord:
         """Write to every store; return the record as it was written."""
         sequence = max(record.sequence, self._sequences.get(record.run, 0))
-        saved = replace(record, sequence=sequence).prepare_save(when)
+        saved = replace(record, sequence=sequence).prepare_save(step_time)
         self._sequences[record.run] = saved.sequence
         for store in self._stores:
             _write_copy(store, saved)

@@ -115,8 +115,8 @@ class Conversions:
     def _prepare(self, desired: ConversionRequest) -> ConversionResult:
         records = Records(self._client, self._options.record_namespaces)
         record = self._find(desired, records)
-        together = [request.claim for request in self._options.desired if request.namespace == desired.namespace]
-        return self._plan(desired, record, records, together)
+        claims = [request.claim for request in self._options.desired if request.namespace == desired.namespace]
+        return self._plan(desired, record, records, claims)
 
     def _find(self, desired: ConversionRequest, records: Records) -> ConversionRecord | None:
         """Return the unfinished record of the claim."""
@@ -290,5 +290,5 @@ class Conversions:
     def _explain_final(self, outcome: ConversionOutcome) -> str:
         """Explain how to make a conversion final."""
         policy = outcome.record.policy
-        back = f", and the policy is restored to {policy}" if policy != "Retain" else ""
-        return f"{outcome.until}: run again with {explain.FINAL}{back}"
+        restoration = f", and the policy is restored to {policy}" if policy != "Retain" else ""
+        return f"{outcome.until}: run again with {explain.FINAL}{restoration}"

@@ -48,12 +48,14 @@ def _limit_lines(lines: list[str]) -> Iterator[str]:
 def describe_manifest(manifest: Manifest) -> str:
     """Describe a manifest."""
     counts = summarize_counts(manifest)
-    how = (
+    reading = (
         f"{counts['read_files']} of them read"
         if manifest.how == "content"
         else "only names, sizes and times: it is in use"
     )
     if manifest.folders:
-        how = f"too many to keep by name: digests of {len(manifest.folders)} folders are kept instead"
+        reading = f"too many to keep by name: digests of {len(manifest.folders)} folders are kept instead"
     gaps = f", {len(manifest.gaps)} folders could not be listed" if manifest.gaps else ""
-    return f"{manifest.namespace}/{manifest.claim}: {counts['files']} files with {counts['bytes']} bytes, {how}{gaps}"
+    return (
+        f"{manifest.namespace}/{manifest.claim}: {counts['files']} files with {counts['bytes']} bytes, {reading}{gaps}"
+    )

@@ -70,7 +70,7 @@ def find_uses(pods: Sequence[Mapping[str, Any]], claim: str) -> Iterator[ClaimUs
         yield ClaimUse(
             pod=pod["metadata"]["name"],
             running=facts.phase == "Running" and not facts.deleting,
-            mounts=tuple((container["name"], where) for container, where in mounts),
+            mounts=tuple((container["name"], mount_path) for container, mount_path in mounts),
             image=mounts[0][0]["image"] if mounts else "",
         )
 

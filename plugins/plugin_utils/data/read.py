@@ -242,9 +242,9 @@ class Reader:
         self._count += len(data)
         if self._count > self._limits.total + _CHUNK:
             raise _Over(f"more than {self._limits.total} bytes would have passed through the API server")
-        ahead = self._count / self._limits.rate - (self._clock() - self._began)
-        if ahead > 0:
-            self._sleep(ahead)
+        pause = self._count / self._limits.rate - (self._clock() - self._began)
+        if pause > 0:
+            self._sleep(pause)
         return data
 
 
@@ -264,8 +264,8 @@ class _Counted:
 
 def _tar(folder: str, names: Sequence[str], links: frozenset[str] = frozenset()) -> list[str]:
     # It follows junctions. Paths that cannot be named here are omitted from its output.
-    apart = [*NOT_DATA, *sorted(link for link in links if link.isascii() and not _PATTERN & set(link))]
-    excluded = [word for path in apart for word in ("--exclude", f"./{path}")] if list(names) == ["."] else []
+    excluded_paths = [*NOT_DATA, *sorted(link for link in links if link.isascii() and not _PATTERN & set(link))]
+    excluded = [word for path in excluded_paths for word in ("--exclude", f"./{path}")] if list(names) == ["."] else []
     return ["tar", "-cf", "-", "-C", folder, *excluded, *names]
 
 

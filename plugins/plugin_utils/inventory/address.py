@@ -41,8 +41,8 @@ def choose(addresses: Sequence[tuple[str, str]]) -> tuple[str, str]:
     usable = [(kind, value) for kind, value in addresses if kind in _KINDS and not explain_unusable(value)]
     if usable:
         return min(usable, key=lambda address: (_KINDS.index(address[0]), ":" in address[1]))[1], ""
-    found = [f"{kind} {value[:80]} ({explain_unusable(value) or 'not used'})" for kind, value in addresses]
+    descriptions = [f"{kind} {value[:80]} ({explain_unusable(value) or 'not used'})" for kind, value in addresses]
     return "", (
-        f"no address to connect to: found {', '.join(found) or 'none'}, expected a usable InternalIP of the Node. "
+        f"no address to connect to: found {', '.join(descriptions) or 'none'}, expected a usable InternalIP of the Node. "
         "Set ansible_host with the option compose"
     )

@@ -20,7 +20,7 @@ from .facts import Instance, NodeListed, Observation
 from .matching import Host, Node, match_hosts
 
 # The default group of the plays, and its members from this inventory.
-ALL = "windows"
+WINDOWS_GROUP = "windows"
 HOSTS = "kubewin_windows"
 UNREACHABLE = "kubewin_unreachable"
 WITHOUT_NODE = "kubewin_without_node"

@@ -64,25 +64,25 @@ class Matching:
 
 def match_hosts(hosts: Iterable[Host], nodes: Iterable[Node]) -> Matching:
     """Match every host to exactly one Node by name and by address; a disagreement of the two is an error."""
-    known = list(nodes)
-    found: dict[str, str] = {}
+    listed_nodes = list(nodes)
+    node_names: dict[str, str] = {}
     errors: dict[str, str] = {}
     for host in hosts:
-        result = _match_one(host, known)
+        result = _match_one(host, listed_nodes)
         if isinstance(result, Node):
-            found[host.inventory_name] = result.name
+            node_names[host.inventory_name] = result.name
         else:
             errors[host.inventory_name] = result
-    for node_name in {name for name in found.values() if list(found.values()).count(name) > 1}:
-        twins = sorted(host for host, name in found.items() if name == node_name)
+    for node_name in {name for name in node_names.values() if list(node_names.values()).count(name) > 1}:
+        twins = sorted(host for host, name in node_names.items() if name == node_name)
         for host_name in twins:
-            del found[host_name]
+            del node_names[host_name]
             errors[host_name] = (
                 f"hosts {', '.join(twins)} are all Node {node_name}, expected one host per Node. Remove the "
                 "duplicate from the inventory"
             )
-    taken = set(found.values())
-    return Matching(found, errors, tuple(sorted(node.name for node in known if node.name not in taken)))
+    taken = set(node_names.values())
+    return Matching(node_names, errors, tuple(sorted(node.name for node in listed_nodes if node.name not in taken)))
 
 
 def _match_one(host: Host, nodes: list[Node]) -> Node | str:

@@ -139,7 +139,7 @@ class Admission:
             split.doubt(split.nodes, "CSI-W21", message, "leave the defaults to one LimitRange")
             return
         for limit_range in limit_ranges:
-            if excess := find_excess(limit_range, pod.admit.resources, pod.made):
+            if excess := find_excess(limit_range, pod.admit.resources, pod.new_claims):
                 message = f"LimitRange {pod.namespace}/{limit_range.name} refuses its pods: {excess}"
                 remedy = "change the requests and limits of the pod template, or the LimitRange"
                 split.block(split.nodes, "CSI-W20", message, remedy)
@@ -152,9 +152,9 @@ class Admission:
         default = self._index.default_class
         classes = (
             (default.name if default is not None else "") if claim.storage_class is None else claim.storage_class
-            for claim in pod.made
+            for claim in pod.new_claims
         )
-        of_claims = sum_up_claims(list(zip(pod.made, classes, strict=True)))
+        of_claims = sum_up_claims(list(zip(pod.new_claims, classes, strict=True)))
         for quota in self._index.quotas.get(pod.namespace, ()):
             quota_name = f"ResourceQuota {pod.namespace}/{quota.name}"
             excess = "" if quota.scopes else find_quota_excess(quota, of_claims, missing_pods)

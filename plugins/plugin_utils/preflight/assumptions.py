@@ -54,7 +54,7 @@ _OF_ONE_NODE = frozenset({"kubernetes.io/hostname", BUILD_LABEL, "nodeName"})
 _GROUP_OF = {kind: group for group, (_text, kinds) in _GROUPS.items() for kind in kinds}
 # Each pod depends on these.
 _ALWAYS = ("admission", "room")
-_MANY = {"SecretProviderClass": "SecretProviderClasses"}
+_PLURALS = {"SecretProviderClass": "SecretProviderClasses"}
 _NAMED = 3
 
 
@@ -128,7 +128,7 @@ def _list_node_dependencies(subjects: Subjects, workload: Workload) -> Iterable[
 
 def _sentence(text: str, names: Mapping[str, Mapping[str, None]]) -> str:
     parts = [
-        f"{format_number(len(kind_names), kind, _MANY.get(kind, ''))} ({format_list([*kind_names], _NAMED)})"
+        f"{format_number(len(kind_names), kind, _PLURALS.get(kind, ''))} ({format_list([*kind_names], _NAMED)})"
         for kind, kind_names in names.items()
     ]
     return text + (f": {', '.join(parts)}" if parts else "")

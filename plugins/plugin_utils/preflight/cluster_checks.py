@@ -89,7 +89,7 @@ def _check_driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterat
     of_objects = prerequisites.check_objects(
         driver, desired, observed, version or parse(driver.default_version), namespace
     )
-    yield from pass_on(one for one in of_objects if one.id != "CSI-D20" or "csidrivers" not in index.unread)
+    yield from pass_on(finding for finding in of_objects if finding.id != "CSI-D20" or "csidrivers" not in index.unread)
     for provider in providers:
         yield from pass_on(prerequisites.check_namespace(observed, provider.namespace))
 
@@ -130,7 +130,7 @@ def find_lacking_sidecars(
     version = parse_image_tag(image)
     if plugin is None or version is None:
         return
-    least = plugin.provisioner if part == "provisioner" else plugin.attacher
-    if version.release < parse(least).release:
-        message = f"its external-{part} {version} does not support {plugin.plugin}, expected {least} or later"
+    minimum_release = plugin.provisioner if part == "provisioner" else plugin.attacher
+    if version.release < parse(minimum_release).release:
+        message = f"its external-{part} {version} does not support {plugin.plugin}, expected {minimum_release} or later"
         yield create_finding("CSI-C17", deployment, message, (f"image: {image}",), "upgrade the driver's installation")

@@ -42,14 +42,14 @@ def evaluate(snapshot: Snapshot, options: Options | None = None) -> Report:
     if chosen.before:
         later_report = evaluate(snapshot, replace(chosen, before=False))
         return _accept_resolved(evaluate(snapshot, replace(chosen, target=NO_TARGET, before=False)), later_report)
-    now = Index(snapshot)
-    index = Index(target.simulate(now, chosen.target)) if chosen.target else now
+    current_index = Index(snapshot)
+    index = Index(target.simulate(current_index, chosen.target)) if chosen.target else current_index
     use = find_usage(index)
     subjects = collect_subjects(index, use)
     on_nodes = nodes.evaluate(index, subjects.demand, find_migrated_nodes(subjects), chosen.host_facts_max_age)
     on_volumes = volumes.evaluate(index, subjects, on_nodes.drivers)
     of_cluster, of_drivers = cluster_checks.evaluate(index, subjects.demand, list_migrated_plugins(subjects))
-    of_target = target.evaluate(now, chosen.target, subjects.demand) if chosen.target else ()
+    of_target = target.evaluate(current_index, chosen.target, subjects.demand) if chosen.target else ()
     of_objects = (
         *of_cluster,
         *chain.from_iterable(of_drivers.values()),
@@ -57,8 +57,8 @@ def evaluate(snapshot: Snapshot, options: Options | None = None) -> Report:
         *on_volumes.findings,
         *of_target,
     )
-    everywhere = [finding for finding in of_target if finding.doubt or finding.severity == "blocker"]
-    on_workloads = workloads.evaluate(index, use, subjects, on_volumes, of_drivers, on_nodes.against, everywhere)
+    cluster_findings = [finding for finding in of_target if finding.doubt or finding.severity == "blocker"]
+    on_workloads = workloads.evaluate(index, use, subjects, on_volumes, of_drivers, on_nodes.against, cluster_findings)
     yes = {verdict.workload for verdict in on_workloads.verdicts if verdict.starts_again == "yes"}
     ready = (workload for workload in use.workloads if workload.key in yes and not workload.done)
     stopping = {(finding.id, finding.object, finding.message) for finding in on_workloads.stopping}

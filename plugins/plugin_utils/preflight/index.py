@@ -124,10 +124,10 @@ class Index:
 
     def list_names(self, nodes: int) -> tuple[str, ...]:
         """The names of a set of nodes, sorted. The same set gives the same tuple."""
-        known = self._named.get(nodes)
-        if known is None:
-            known = self._named[nodes] = tuple(node.name for node in self.list_nodes(nodes))
-        return known
+        names = self._named.get(nodes)
+        if names is None:
+            names = self._named[nodes] = tuple(node.name for node in self.list_nodes(nodes))
+        return names
 
     def list_nodes(self, nodes: int) -> Iterable[ObservedNode]:
         """The nodes of a set, by name."""
@@ -150,9 +150,9 @@ class Index:
 
     def find_fitting(self, placement: Placement) -> int:
         """Where a pod may be put, by selector, affinity, taints and runtime class; its system is ignored."""
-        known = self._placed.get(placement)
-        if known is not None:
-            return known
+        cached_nodes = self._placed.get(placement)
+        if cached_nodes is not None:
+            return cached_nodes
         added = self.runtime_classes.get(placement.runtime_class, ANYWHERE)
         accepting = self._find_accepting(placement.tolerations + added.tolerations)
         nodes = self._placed[placement] = self.find_selected(placement) & accepting
@@ -166,23 +166,23 @@ class Index:
         return nodes if placement.terms is None else nodes & self.find_matching(placement.terms, exact=True)
 
     def _find_accepting(self, tolerations: tuple[Toleration, ...]) -> int:
-        known = self._tolerated.get(tolerations)
-        if known is None:
-            known = 0
+        accepting = self._tolerated.get(tolerations)
+        if accepting is None:
+            accepting = 0
             for taints, nodes in self._taints.items():
                 if all(taint.effect == "PreferNoSchedule" or is_accepted(taint, tolerations) for taint in taints):
-                    known |= nodes
-            self._tolerated[tolerations] = known
-        return known
+                    accepting |= nodes
+            self._tolerated[tolerations] = accepting
+        return accepting
 
     def find_matching(self, terms: tuple[Term, ...], topology_key: str = "", *, exact: bool = False) -> int:
         """The nodes that a node affinity lets pass. topology_key: the driver's own for zones, of a volume's affinity.
 
         exact: labels are compared as the scheduler does; otherwise an older label of a zone stands for the newer one.
         """
-        known = self._termed.get((terms, exact)) if not topology_key else None
-        if known is not None:
-            return known
+        cached_nodes = self._termed.get((terms, exact)) if not topology_key else None
+        if cached_nodes is not None:
+            return cached_nodes
         nodes = 0
         for term in terms:
             passing = self.all if term else 0
@@ -230,8 +230,8 @@ class Index:
         """VolumeAttachments by PersistentVolume."""
         return group_values(
             (attachment.volume, attachment)
-            for some in self.attachments.values()
-            for attachment in some
+            for node_attachments in self.attachments.values()
+            for attachment in node_attachments
             if attachment.volume
         )
 

@@ -30,7 +30,7 @@ class Known:
     doubt: bool = False
 
 
-KNOWN: dict[str, Known] = {
+EXPLANATIONS: dict[str, Known] = {
     # The cluster as a whole.
     "CSI-C01": Known("warning", "what depends on it is unknown, and unknown is never ready", doubt=True),
     "CSI-C14": Known("blocker", "without this sidecar no volume of this driver is provisioned or attached, including those with CSI migration"),
@@ -126,7 +126,7 @@ def create_finding(
     id_: str, object_: str, message: str, evidence: tuple[str, ...], remedy: str, severity: Severity | None = None
 ) -> Finding:
     """A finding of readiness, or one of another part, which says its severity."""
-    entry = KNOWN[id_] if severity is None or id_ in KNOWN else _describe_other_part(id_, severity)
+    entry = EXPLANATIONS[id_] if severity is None or id_ in EXPLANATIONS else _describe_other_part(id_, severity)
     return Finding(
         id=id_,
         severity=severity or entry.severity,

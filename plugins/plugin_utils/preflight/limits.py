@@ -58,12 +58,12 @@ def _list_holders(kind: str, pod: PodResources, claims: Iterable[ObservedClaim])
 
 def _compare(part: LimitRangePart, requests: Usage, limits: Usage) -> Iterator[str]:
     shown = part.kind if part.kind == "PersistentVolumeClaim" else part.kind.lower()
-    for name, least in part.least:
-        if min(requests.get(name, -1), limits.get(name, least)) < least:
-            yield f"the least {name} of a {shown} is {format_amount(name, least)}"
-    for name, most in part.most:
-        if name not in limits or max(limits[name], requests.get(name, 0)) > most:
-            yield f"the most {name} of a {shown} is {format_amount(name, most)}"
+    for name, minimum in part.least:
+        if min(requests.get(name, -1), limits.get(name, minimum)) < minimum:
+            yield f"the least {name} of a {shown} is {format_amount(name, minimum)}"
+    for name, maximum in part.most:
+        if name not in limits or max(limits[name], requests.get(name, 0)) > maximum:
+            yield f"the most {name} of a {shown} is {format_amount(name, maximum)}"
     for name, ratio in part.ratio:
         request, limit = requests.get(name, 0), limits.get(name, 0)
         if not request or not limit or limit * 1000 > ratio * request:
@@ -129,11 +129,14 @@ def sum_up_claims(claims: Sequence[tuple[ObservedClaim, str]]) -> Usage:
 
 
 def find_quota_excess(quota: ResourceQuota, usage: Usage, more_pods: int) -> str:
-    """What of a quota is used up before the next pods are created, empty for nothing. more: how many exist beside those of today."""
+    """What of a quota is used up before the next pods are created, empty for nothing.
+
+    more_pods: how many exist beside those of today.
+    """
     hard, used = dict(quota.hard), dict(quota.used or ())
     for name, amount in usage.items():
         if amount and name in hard and used.get(name, 0) + more_pods * amount > hard[name]:
-            more = f", and {format_amount(name, more_pods * amount)} more are needed" if more_pods else ""
+            addition = f", and {format_amount(name, more_pods * amount)} more are needed" if more_pods else ""
             allowed, in_use = format_amount(name, hard[name]), format_amount(name, used.get(name, 0))
-            return f"it allows {allowed} of {name}, {in_use} are used{more}"
+            return f"it allows {allowed} of {name}, {in_use} are used{addition}"
     return ""

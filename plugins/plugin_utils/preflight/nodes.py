@@ -97,7 +97,9 @@ def evaluate(
             *_pass_host_findings(index, node, bool(needed), piped),
         )
         findings += node_findings
-        if against_node := tuple(one for one in node_findings if one.doubt or one.severity == "blocker"):
+        if against_node := tuple(
+            finding for finding in node_findings if finding.doubt or finding.severity == "blocker"
+        ):
             against[node.name] = against_node
         verdicts.append(_create_verdict(index, node, needed, node_findings))
     # A node of Linux that claims to be one of Windows draws pods that cannot run there.
@@ -154,10 +156,10 @@ class _DriverOnNode:
 
     def __init__(self, index: Index, driver: str, node: ObservedNode) -> None:
         self._index, self._driver, self._node = index, driver, node
-        self._known = BY_NAME.get(driver)
+        self._catalog_driver = BY_NAME.get(driver)
         self._entry = index.entry(driver, node)
         self._host = index.hosts.get(node.name)
-        self._about = f"Node {node.name}, driver {driver}"
+        self._object_name = f"Node {node.name}, driver {driver}"
 
     def find_faults(self, host_facts_max_age: float) -> Iterator[Finding]:
         """What is wrong with it there."""
@@ -186,19 +188,19 @@ class _DriverOnNode:
             return
         registration = f"CSINode {name} {'names' if self._entry is not None else 'does not name'} it"
         evidence = (f"DaemonSets that serve {driver} on Windows: none", registration)
-        if self._known is not None:
+        if self._catalog_driver is not None:
             message = f"no DaemonSet deploys {driver} on Windows nodes"
             message += ", so its entries are stale" if self._entry else ""
             snapshot = self._index.snapshot
             enable = enabling_command(
-                self._known, detect_platform_of_nodes(snapshot.cluster.kubernetes, snapshot.nodes)
+                self._catalog_driver, detect_platform_of_nodes(snapshot.cluster.kubernetes, snapshot.nodes)
             )
-            remedy = enable or f"run enable_csi with driver {self._known.key}"
+            remedy = enable or f"run enable_csi with driver {self._catalog_driver.key}"
             yield create_finding("CSI-G02", f"Driver {driver}", message, evidence, remedy, "blocker")
         elif self._entry is not None:
             message = f"CSINode {name} lists the driver, and no DaemonSet on Windows nodes names it"
             remedy = "find what runs the driver on the node; if nothing does, restart the kubelet to drop the stale registration"
-            yield create_finding("CSI-N46", self._about, message, evidence, remedy)
+            yield create_finding("CSI-N46", self._object_name, message, evidence, remedy)
         else:
             message = f"nothing deploys {driver} on Windows nodes"
             remedy = "install its Windows node plugin, or keep its workloads on Linux; the driver is unknown to this collection"
@@ -254,12 +256,14 @@ class _DriverOnNode:
                     f", last at {last:%Y-%m-%d %H:%M:%SZ}" if last else ""
                 )
                 remedy = f"kubectl -n {main.namespace} logs {pod.name} --all-containers --previous"
-                yield create_finding("CSI-G13", self._about, message, evidence, remedy, "warning")
+                yield create_finding("CSI-G13", self._object_name, message, evidence, remedy, "warning")
 
     def _convert_condition(self, lack: UnmetCondition, evidence: tuple[str, ...]) -> Finding:
-        about = {"CSI-G04": f"Driver {self._driver}", "CSI-G05": f"Node {self._node.name}"}.get(lack.id, self._about)
+        object_name = {"CSI-G04": f"Driver {self._driver}", "CSI-G05": f"Node {self._node.name}"}.get(
+            lack.id, self._object_name
+        )
         severity: Severity = "warning" if lack.id in DOUBTS else "blocker"
-        return create_finding(lack.id, about, lack.message, evidence, lack.remedy, severity)
+        return create_finding(lack.id, object_name, lack.message, evidence, lack.remedy, severity)
 
     def _list_evidence(self, main: ObservedTemplate, pods: list[PodFacts]) -> Iterator[str]:
         name, host = self._node.name, self._host
@@ -276,17 +280,19 @@ class _DriverOnNode:
 
     def _check_mode(self, main: ObservedTemplate, host_process: bool, evidence: tuple[str, ...]) -> Iterator[Finding]:
         """A plugin whose release works in the other mode alone."""
-        known, about = self._known, self._about
-        version = None if known is None else read_running_release(known, main)
-        rule = None if known is None else known.rule("host_process" if host_process else "csi_proxy")
-        if known is None or version is None or rule is None:
+        catalog_driver, object_name = self._catalog_driver, self._object_name
+        version = None if catalog_driver is None else read_running_release(catalog_driver, main)
+        rule = None if catalog_driver is None else catalog_driver.rule("host_process" if host_process else "csi_proxy")
+        if catalog_driver is None or version is None or rule is None:
             return
         # The other way round is no obstacle: a HostProcess container reaches the host's pipes too.
         if not host_process and not rule.supports(version):
-            near = known.find_nearest(version, rule.mode)
-            remedy = "deploy it as a HostProcess container" + (f", or release {near[0]} in this mode" if near else "")
+            nearest_release = catalog_driver.find_nearest(version, rule.mode)
+            remedy = "deploy it as a HostProcess container" + (
+                f", or release {nearest_release[0]} in this mode" if nearest_release else ""
+            )
             message = f"its plugin runs release {version} as a container that is isolated from the host: {rule.why}"
-            yield create_finding("CSI-N45", about, message, evidence, remedy)
+            yield create_finding("CSI-N45", object_name, message, evidence, remedy)
 
 
 def _find_pipes(driver: str, provider: ObservedTemplate) -> tuple[str, ...]:
@@ -322,7 +328,7 @@ def read_running_release(driver: Driver, template: ObservedTemplate) -> Version 
 
 
 def _check_node(index: Index, node: ObservedNode, needed: bool, migrated: Mapping[str, int]) -> Iterator[Finding]:
-    about = f"Node {node.name}"
+    object_name = f"Node {node.name}"
     yield from _check_system(node)
     if not needed:
         return
@@ -334,7 +340,11 @@ def _check_node(index: Index, node: ObservedNode, needed: bool, migrated: Mappin
             message = f"{len(attached)} volumes are attached in-tree, and the kubelet uses CSI for {plugin}"
             remedy = "move their pods away, detach them at the platform, then use them again"
             yield create_finding(
-                "CSI-N36", about, message, tuple(f"status.volumesAttached: {name}" for name in attached[:3]), remedy
+                "CSI-N36",
+                object_name,
+                message,
+                tuple(f"status.volumesAttached: {name}" for name in attached[:3]),
+                remedy,
             )
 
 
@@ -353,8 +363,8 @@ def _pass_host_findings(index: Index, node: ObservedNode, needed: bool, piped: b
         if lasting and not piped and severity == "blocker":
             severity = "warning"
         evidence = (f"csi_proxy_info on host {node.name}: {finding['object']}",)
-        about = f"Node {node.name}, {finding['object']}"
-        yield create_finding(finding["id"], about, finding["message"], evidence, finding["remedy"], severity)
+        object_name = f"Node {node.name}, {finding['object']}"
+        yield create_finding(finding["id"], object_name, finding["message"], evidence, finding["remedy"], severity)
 
 
 def _check_system(node: ObservedNode) -> Iterator[Finding]:

@@ -183,12 +183,12 @@ class _Pass:
         """The facts of every object of a kind. Without the right to list them, none, and `unread` says so."""
         import msgspec
 
-        found: list[T] = []
+        results: list[T] = []
         decode = decode or msgspec.json.Decoder(shape).decode
         try:
             for page in self._client.read_pages(kind, decode, namespace, label_selector=labels or None, at=self._at):
                 items = page.get("items") or ()
-                found.extend(facts(items))
+                results.extend(facts(items))
                 self._reading.page(kind.plural, len(items))
                 self._at = self._at or str((page.get("metadata") or {}).get("resourceVersion") or "")
                 # Before the next page is decoded.
@@ -196,7 +196,7 @@ class _Pass:
         except ClusterError as error:
             if not self._is_forgiven(error, "list", kind):
                 raise
-        return tuple(found)
+        return tuple(results)
 
     def _read_revisions(self, plugin: ObservedTemplate) -> Items:
         """The templates that a node plugin has and had."""
@@ -208,7 +208,7 @@ class _Pass:
         self, scope: Scope, windows: frozenset[str]
     ) -> tuple[tuple[ObservedClaim, ...], tuple[ObservedAttachment, ...]]:
         """The claims that are kept, and the attachments, without those of volumes of other claims to Linux nodes."""
-        elsewhere: set[str] = set()
+        linux_volumes: set[str] = set()
 
         def facts(items: Items) -> Iterable[ObservedClaim]:
             for item in items:
@@ -216,10 +216,10 @@ class _Pass:
                 if f"{metadata['namespace']}/{metadata['name']}" not in scope.elsewhere:
                     yield ObservedClaim.from_object(item)
                 elif volume := (item.get("spec") or {}).get("volumeName"):
-                    elsewhere.add(volume)
+                    linux_volumes.add(volume)
 
         claims = self._list(kinds.PERSISTENT_VOLUME_CLAIM, wire.ClaimList, facts)
-        of_volumes = _read_attachments(windows, elsewhere)
+        of_volumes = _read_attachments(windows, linux_volumes)
         return claims, self._list(kinds.VOLUME_ATTACHMENT, wire.AttachmentList, of_volumes)
 
     def _is_forgiven(self, error: ClusterError, verb: str, kind: Kind, where: str = "") -> bool:
@@ -332,13 +332,15 @@ def _read_csi_nodes(windows: frozenset[str] | None) -> Callable[[Items], Iterabl
     ]
 
 
-def _read_attachments(windows: frozenset[str], elsewhere: set[str]) -> Callable[[Items], Iterable[ObservedAttachment]]:
+def _read_attachments(
+    windows: frozenset[str], linux_volumes: set[str]
+) -> Callable[[Items], Iterable[ObservedAttachment]]:
     def facts(items: Items) -> Iterable[ObservedAttachment]:
         for item in items:
             spec = item.get("spec") or {}
             if (
                 spec.get("nodeName") in windows
-                or (spec.get("source") or {}).get("persistentVolumeName") not in elsewhere
+                or (spec.get("source") or {}).get("persistentVolumeName") not in linux_volumes
             ):
                 yield ObservedAttachment.from_object(item)
 

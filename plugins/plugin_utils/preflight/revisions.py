@@ -23,9 +23,9 @@ def find_doubted_templates(
 ) -> tuple[ObservedTemplate, ...]:
     """Node plugins with a pod of another generation, where only revisions show whether their template is an older one."""
     plugins = {
-        (one.namespace, f"DaemonSet/{one.name}"): one
-        for one in templates
-        if one.plugin is not None and one.plugin.observed.plugin
+        (daemon_set.namespace, f"DaemonSet/{daemon_set.name}"): daemon_set
+        for daemon_set in templates
+        if daemon_set.plugin is not None and daemon_set.plugin.observed.plugin
     }
     doubted = {}
     for pod in pods:
@@ -41,8 +41,10 @@ def set_revision(template: ObservedTemplate, revisions: Iterable[Mapping[str, An
     """A node plugin with the hash of the newest of its own ControllerRevisions (apps/v1: metadata (namespace, labels,
     ownerReferences (kind, name, controller)), revision), of which others may be in the list."""
     plugin, owner = template.plugin, (template.namespace, f"{template.kind}/{template.name}")
-    own = [item for item in revisions if (item["metadata"]["namespace"], read_owner(item["metadata"])) == owner]
-    if not own or plugin is None or not plugin.gate.observed:
+    own_revisions = [
+        item for item in revisions if (item["metadata"]["namespace"], read_owner(item["metadata"])) == owner
+    ]
+    if not own_revisions or plugin is None or not plugin.gate.observed:
         return template
-    revision = read_revision_hash(max(own, key=lambda item: int(item.get("revision") or 0)))
+    revision = read_revision_hash(max(own_revisions, key=lambda item: int(item.get("revision") or 0)))
     return replace(template, plugin=replace(plugin, gate=replace(plugin.gate, revision=revision)))

@@ -194,7 +194,7 @@ class _Simulation:
     def _create_pod(
         self,
         name: str,
-        now: PodShape,
+        current_shape: PodShape,
         shape: PodShape,
         home: str,
         nodes: int,
@@ -202,14 +202,14 @@ class _Simulation:
         answer: Answer,
         because: str,
     ) -> _MovingPod:
-        """now: its shape of today, shape: that of the pod that replaces it."""
-        budgets = self._budgets_of.get(id(now))
+        """current_shape: its shape of today, shape: that of the pod that replaces it."""
+        budgets = self._budgets_of.get(id(current_shape))
         if budgets is None:
-            labels = dict(now.labels)
-            budgets = self._budgets_of[id(now)] = tuple(
+            labels = dict(current_shape.labels)
+            budgets = self._budgets_of[id(current_shape)] = tuple(
                 position
                 for position, budget in enumerate(self._budgets)
-                if budget.namespace == now.namespace and matches_labels(budget.selector, labels)
+                if budget.namespace == current_shape.namespace and matches_labels(budget.selector, labels)
             )
         if answer == "yes" and nodes & self._index.linux:
             answer, because = "unknown", "nothing keeps its next pod from a Linux node"
@@ -268,7 +268,9 @@ class _Simulation:
 
     def _evict(self, pod: _MovingPod, node: str) -> bool:
         """Take a pod off its node, if its budget allows that. The API refuses a pod with more than one budget."""
-        if len(pod.budgets) > 1 or any(self._healthy[one] <= self._budgets[one].desired for one in pod.budgets):
+        if len(pod.budgets) > 1 or any(
+            self._healthy[position] <= self._budgets[position].desired for position in pod.budgets
+        ):
             return False
         for budget in pod.budgets:
             self._healthy[budget] -= 1
@@ -282,8 +284,8 @@ class _Simulation:
             possible = pod.nodes & ~self._infos.drained
             nodes = self._scheduler.filter_by_pods(pod.shape, possible)
             # So many other pods can take no more nodes than they are; with one node, all that fit do so in any order.
-            few = nodes.bit_count() < len(pods) and possible.bit_count() > 1
-            outcome.is_open |= few or (bool(possible) and not nodes)
+            is_scarce = nodes.bit_count() < len(pods) and possible.bit_count() > 1
+            outcome.is_open |= is_scarce or (bool(possible) and not nodes)
             if nodes:
                 target = self._choose(nodes, seed)
                 outcome.targets |= self._index.bit[target]
@@ -314,7 +316,7 @@ class _Simulation:
         budget = budgets[0]
         answer: Answer = "no" if budget.healthy >= budget.expected else "unknown"
         why = f"needs {budget.desired} healthy pods and has {self._healthy[pod.budgets[0]]}"
-        if answer == "no" and not any(pod.budgets[0] in other.budgets for other in waiting):
+        if answer == "no" and not any(pod.budgets[0] in waiting_pod.budgets for waiting_pod in waiting):
             why += f". Allow an eviction: kubectl -n {budget.namespace} edit poddisruptionbudget {budget.name}"
         outcome.is_open |= bool(waiting)
         outcome.stop(answer, f"{pod.name} is not evicted: PodDisruptionBudget {names} {why}")

@@ -50,7 +50,7 @@ def simulate(snapshot: Snapshot, run: Run) -> Snapshot:
     """The snapshot as it would be taken after the run, all of it having worked."""
     nodes = tuple(_marked(node) if node.name in run.nodes else node for node in snapshot.nodes)
     templates = (ObservedTemplate.from_object("DaemonSet", item) for item in _of(run, "DaemonSet"))
-    applied = {one.key: one for one in templates}
+    applied = {template.key: template for template in templates}
     unmanaged = (pod for pod in snapshot.pods if pod.owner.replace("/", f" {pod.namespace}/", 1) not in applied)
     # What waits now may start after the run.
     pods = [replace(pod, waits_since="") if pod.waits else pod for pod in unmanaged]
@@ -79,7 +79,7 @@ def simulate(snapshot: Snapshot, run: Run) -> Snapshot:
     return replace(
         snapshot,
         nodes=tuple(replace(node, node_ids={**ids.get(node.name, {}), **node.node_ids}) for node in nodes),
-        templates=(*(one for one in snapshot.templates if one.key not in applied), *applied.values()),
+        templates=(*(template for template in snapshot.templates if template.key not in applied), *applied.values()),
         pods=tuple(pods),
         csi_nodes=tuple(csi_nodes.values()),
         drivers=tuple((drivers | {driver.name: driver for driver in snapshot.drivers}).values()),
@@ -100,25 +100,28 @@ class RunReport(Report):
         return "unknown" if any(finding.doubt for finding in self.findings) else "ready"
 
 
-def report_run(now: Report, then: Report, run: Run, controllers: Iterable[ObservedController]) -> RunReport:
+def report_run(
+    current_report: Report, later_report: Report, run: Run, controllers: Iterable[ObservedController]
+) -> RunReport:
     """The report of the cluster as it would be, with those findings alone that are about the run."""
     worst: dict[str, int] = {}
-    for finding in now.findings:
+    for finding in current_report.findings:
         worst[finding.object] = min(worst.get(finding.object, len(SEVERITIES)), SEVERITIES.index(finding.severity))
-    theirs = frozenset(_halves(run, controllers))
+    run_objects = frozenset(_halves(run, controllers))
     findings = tuple(
-        one
-        for one in then.findings
-        if not one.id.startswith(_OF_THE_PLAN) and (one.object in theirs or not _was_before(one, worst))
+        finding
+        for finding in later_report.findings
+        if not finding.id.startswith(_OF_THE_PLAN)
+        and (finding.object in run_objects or not _was_before(finding, worst))
     )
-    parts = {field.name: getattr(then, field.name) for field in fields(then)}
+    parts = {field.name: getattr(later_report, field.name) for field in fields(later_report)}
     return RunReport(**{**parts, "findings": findings})
 
 
 def _was_before(finding: Finding, worst: Mapping[str, int]) -> bool:
     """Whether something at least as bad was the matter with this object before; a driver that is nowhere is on no node."""
-    about, comma, driver = finding.object.partition(", driver ")
-    objects = (finding.object, f"Driver {driver}") if comma else (about,)
+    object_name, comma, driver = finding.object.partition(", driver ")
+    objects = (finding.object, f"Driver {driver}") if comma else (object_name,)
     return min(worst.get(name, len(SEVERITIES)) for name in objects) <= SEVERITIES.index(finding.severity)
 
 

@@ -44,11 +44,13 @@ def list_config_maps(
     plugins = [template.plugin.observed for template in templates if template.plugin is not None]
     for driver in DRIVERS.values():
         if driver.feature_states is not None:
-            known = {controller.observed.namespace for controller in controllers if controller.driver == driver.key}
-            known |= {plugin.namespace for plugin in plugins if plugin.is_node_plugin_of(driver.name)}
-            usual = {driver.namespace, *driver.controller.namespaces}
-            known |= usual if namespaces is None else usual & namespaces
-            keys += [(namespace, driver.feature_states.name) for namespace in sorted(known)]
+            driver_namespaces = {
+                controller.observed.namespace for controller in controllers if controller.driver == driver.key
+            }
+            driver_namespaces |= {plugin.namespace for plugin in plugins if plugin.is_node_plugin_of(driver.name)}
+            usual_namespaces = {driver.namespace, *driver.controller.namespaces}
+            driver_namespaces |= usual_namespaces if namespaces is None else usual_namespaces & namespaces
+            keys += [(namespace, driver.feature_states.name) for namespace in sorted(driver_namespaces)]
     return tuple(dict.fromkeys(keys))
 
 

@@ -47,16 +47,16 @@ class VolumeHandle:
 class Subject:
     """A volume that Windows may mount.
 
-    key: what users call it, unique. volume: None for a claim that has none yet and for a pod's own. made: a claim that comes
-    with a pod. eligible: Windows nodes that may mount it; user_nodes: those that its users may be on, reachable or not. users,
-    linux_users: workloads.
+    key: what users call it, unique. volume: None for a claim that has none yet and for a pod's own. new_claim: a claim that
+    comes with a pod. eligible: Windows nodes that may mount it; user_nodes: those that its users may be on, reachable or
+    not. users, linux_users: workloads.
     """
 
     key: str
     source: Source
     volume: ObservedVolume | None = None
     claim: ObservedClaim | None = None
-    made: ObservedClaim | None = None
+    new_claim: ObservedClaim | None = None
     inline: bool = False
     terms: tuple[Term, ...] | None = None
     eligible: int = 0
@@ -74,7 +74,7 @@ class Subject:
     @property
     def asked(self) -> ObservedVolume | ObservedClaim | None:
         """The object with its access modes and volume mode."""
-        return self.volume or self.claim or self.made
+        return self.volume or self.claim or self.new_claim
 
     @property
     def is_block(self) -> bool:
@@ -92,9 +92,9 @@ class Subject:
     @property
     def restored(self) -> bool:
         """Whether it is a disk whose claim was made from a snapshot or another claim."""
-        claim, known = self.claim or self.made, BY_NAME.get(self.driver)
+        claim, driver = self.claim or self.new_claim, BY_NAME.get(self.driver)
         narrowed = claim.narrowed if claim is not None else ()
-        return known is not None and bool(known.fstypes) and not {"dataSource", "dataSourceRef"}.isdisjoint(narrowed)
+        return driver is not None and bool(driver.fstypes) and not {"dataSource", "dataSourceRef"}.isdisjoint(narrowed)
 
     @property
     def handle(self) -> VolumeHandle:
@@ -140,7 +140,7 @@ def name_subject(request: Request, workload: str) -> str:
     """The key of what a workload's claim stands for: its volume, or the claim itself."""
     if request.volume is not None:
         return request.volume.name
-    return f"{request.volume_key} of {workload}" if request.made else request.claim.key
+    return f"{request.volume_key} of {workload}" if request.is_new else request.claim.key
 
 
 def name_inline(inline: Inline, workload: str) -> str:
@@ -209,8 +209,8 @@ class _Collector:
         keys: dict[str, None] = {}
         for pod in pods:
             requested = (self._add_request(request, workload) for request in self._claims.list_requests(pod))
-            own = (self._add_inline(inline, workload) for inline in pod.inline)
-            for subject in (*requested, *own):
+            inline_subjects = (self._add_inline(inline, workload) for inline in pod.inline)
+            for subject in (*requested, *inline_subjects):
                 if subject is not None:
                     keys[subject.key] = None
                     self._add_user(subject, workload, workload.eligible)
@@ -235,7 +235,7 @@ class _Collector:
         )
 
     def _add_request(self, request: Request, workload: Workload) -> Subject | None:
-        key, claim = name_subject(request, workload.key), None if request.made else request.claim
+        key, claim = name_subject(request, workload.key), None if request.is_new else request.claim
         if request.volume is not None:
             return self._add_volume(request.volume, claim)
         if request.missing:
@@ -247,8 +247,8 @@ class _Collector:
         source = self._choose_source(request, self._read_class(request, workload))
         if source is None:
             return None
-        made = request.claim if request.made else None
-        subject = self._subjects.setdefault(key, Subject(key, source, claim=claim, made=made))
+        new_claim = request.claim if request.is_new else None
+        subject = self._subjects.setdefault(key, Subject(key, source, claim=claim, new_claim=new_claim))
         subject.eligible |= self._index.bit.get(request.claim.selected_node, 0) & self._index.windows
         return subject
 
@@ -259,7 +259,13 @@ class _Collector:
         sources = [candidate.source for candidate in self._claims.find_candidates(request)]
         if source is not None:
             sources.append(source)
-        return sources[0] if len({_describe_kind(one) for one in sources}) == 1 else Source("") if sources else None
+        return (
+            sources[0]
+            if len({_describe_kind(candidate_source) for candidate_source in sources}) == 1
+            else Source("")
+            if sources
+            else None
+        )
 
     def _add_volume(self, volume: ObservedVolume, claim: ObservedClaim | None) -> Subject:
         subject = self._subjects.get(volume.name)

@@ -36,16 +36,16 @@ def read_suppressions(entries: Iterable[Mapping[str, str]]) -> tuple[Suppression
 
 
 def _read_suppression(entry: Mapping[str, str]) -> Suppression:
-    about = f"suppression of {entry['id']} on {entry['object']}"
+    title = f"suppression of {entry['id']} on {entry['object']}"
     if not _ID.fullmatch(entry["id"]):
-        raise ValueError(f"{about}: expected the ID of one finding, such as CSI-V10. Write one entry for each finding.")
+        raise ValueError(f"{title}: expected the ID of one finding, such as CSI-V10. Write one entry for each finding.")
     for key in ("object", "reason"):
         if not entry[key].strip():
-            raise ValueError(f"{about}: {key} is empty, expected text. Set {key}.")
+            raise ValueError(f"{title}: {key} is empty, expected text. Set {key}.")
     try:
         expires = date.fromisoformat(entry["expires"].strip())
     except ValueError:
-        raise ValueError(f"{about}: expires is {entry['expires']!r}, expected a day such as 2027-01-31.") from None
+        raise ValueError(f"{title}: expires is {entry['expires']!r}, expected a day such as 2027-01-31.") from None
     return Suppression(entry["id"], entry["object"], entry["reason"].strip(), expires)
 
 

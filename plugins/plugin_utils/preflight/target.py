@@ -172,7 +172,7 @@ def _check_operator(index: Index, target: Target, target_versions: Versions) -> 
     current, operator = index.wmco, target_versions.operator
     if operator is None:
         return
-    about, line = "Windows Machine Config Operator", wmco.find_line_of_operator(operator)
+    object_name, line = "Windows Machine Config Operator", wmco.find_line_of_operator(operator)
     openshift = target.openshift or index.snapshot.cluster.openshift
     evidence: tuple[str, ...] = (
         f"now: {current or 'not found'}",
@@ -182,7 +182,9 @@ def _check_operator(index: Index, target: Target, target_versions: Versions) -> 
     of_cluster = wmco.find_line_of_openshift(openshift) if openshift else None
     if line is not None and of_cluster is not None and of_cluster.wmco != line.wmco:
         message = f"release {operator} is for OpenShift {line.openshift}, and the cluster would be {openshift}"
-        yield create_finding("CSI-T06", about, message, evidence, f"use release {of_cluster.wmco} of the operator")
+        yield create_finding(
+            "CSI-T06", object_name, message, evidence, f"use release {of_cluster.wmco} of the operator"
+        )
     if current is None:
         return
     if operator.release < current.release:
@@ -190,13 +192,13 @@ def _check_operator(index: Index, target: Target, target_versions: Versions) -> 
     if leapt := wmco.list_skipped_lines(current, operator):
         message = f"the upgrade from {current} to {operator} skips {', '.join(leapt)}"
         remedy = f"upgrade OpenShift and the operator one minor release at a time, first to release {leapt[0]} of the operator"
-        yield create_finding("CSI-T14", about, message, evidence, remedy)
+        yield create_finding("CSI-T14", object_name, message, evidence, remedy)
     before = wmco.find_line_of_operator(current)
     steps = (before.wmco, line.wmco) if before is not None and line is not None else ()
     if steps in (("7", "8"), ("8", "9")) and wmco.classify_upgrade(current, operator) == "removed":
         message = f"{current} includes csi-proxy and {operator} does not"
         remedy = "upgrade to a release that includes csi-proxy (8.1.0 or later) instead"
-        yield create_finding("CSI-T03", about, message, evidence, remedy)
+        yield create_finding("CSI-T03", object_name, message, evidence, remedy)
 
 
 def _check_migration_path(index: Index, target: Target, demand: Mapping[str, int]) -> Iterator[Finding]:
@@ -232,10 +234,10 @@ def _find_plugins_to_remove(index: Index, target: Target) -> Iterator[Finding]:
                 f"{driver.title}, a HostProcess container that uses csi-proxy; two node plugins remove each "
                 "other's registration"
             )
-            ours = provider.plugin.observed.managed_by == MANAGER
+            is_own = provider.plugin.observed.managed_by == MANAGER
             remove = (
                 f"ansible-playbook -i inventory.yml kubewin.csi.remove -e kubewin_drivers={key}"
-                if ours
+                if is_own
                 else f"kubectl -n {provider.namespace} delete daemonset {provider.name}"
             )
             remedy = (
@@ -273,5 +275,7 @@ def _describe_shipped_drivers(index: Index, target: Target, demand: Mapping[str,
         evidence = tuple(
             f"Node {node.name}: Windows build {node.build or 'unknown'}" for node in index.list_nodes(nodes)
         )[:3]
-        about = f"OpenShift {target.openshift}, driver {driver.name}"
-        yield create_finding("CSI-T18", about, message, evidence, remedy, "warning" if without or changes else None)
+        object_name = f"OpenShift {target.openshift}, driver {driver.name}"
+        yield create_finding(
+            "CSI-T18", object_name, message, evidence, remedy, "warning" if without or changes else None
+        )

@@ -91,7 +91,7 @@ def find_usage(index: Index) -> Usage:
 
 
 def _find_workloads(index: Index) -> list[Workload]:
-    templates = {(one.kind, one.namespace, one.name): one for one in index.snapshot.templates}
+    templates = {(template.kind, template.namespace, template.name): template for template in index.snapshot.templates}
     workloads: dict[tuple[str, str, str], Workload] = {}
     for key, template in templates.items():
         if not template.owner and (_has_volumes(template.volumes) or template.claim_templates):
@@ -106,7 +106,7 @@ def _find_workloads(index: Index) -> list[Workload]:
         workload.pods.append(pod)
     for workload in workloads.values():
         workload.pods.sort(key=lambda pod: pod.name)
-    return sorted(workloads.values(), key=lambda one: one.key)
+    return sorted(workloads.values(), key=lambda workload: workload.key)
 
 
 def _has_volumes(volumes: Volumes) -> bool:
@@ -137,7 +137,9 @@ def _note_volumes(index: Index, workload: Workload, numbered: Mapping[str, list[
         claims += [f"{pod.namespace}/{name}" for name in pod.volumes.claims]
         # A finished pod's claim of its own goes with it; one that was never made is none.
         claims += [
-            key for made in pod.volumes.ephemeral if (key := f"{pod.namespace}/{pod.name}-{made.name}") in index.claims
+            key
+            for ephemeral_claim in pod.volumes.ephemeral
+            if (key := f"{pod.namespace}/{pod.name}-{ephemeral_claim.name}") in index.claims
         ]
         inline += pod.volumes.inline
     workload.claims = tuple(dict.fromkeys(claims))
@@ -195,7 +197,10 @@ def _decide_by_placement(index: Index, workload: Workload, placement: Placement)
             return "windows", f"nodeSelector {key} is {value}"
     fitting = index.find_fitting(placement)
     places = [
-        ("its node selector and affinity match", index.find_fitting(replace(placement, tolerations=_ANY))),
+        (
+            "its node selector and affinity match",
+            index.find_fitting(replace(placement, tolerations=_TOLERATIONS_OF_ALL)),
+        ),
         ("its tolerations accept", fitting),
         *(
             (f"claim {claim} can be reached from", fitting & nodes)
@@ -212,7 +217,7 @@ def _decide_by_placement(index: Index, workload: Workload, placement: Placement)
     return "mixed", "nothing restricts it to one operating system"
 
 
-_ANY = (Toleration(operator="Exists"),)
+_TOLERATIONS_OF_ALL = (Toleration(operator="Exists"),)
 
 
 def _find_volume_places(index: Index, workload: Workload) -> Iterator[tuple[str, int]]:

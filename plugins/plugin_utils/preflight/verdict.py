@@ -153,8 +153,8 @@ class Assumption:
 
     def as_dict(self) -> dict[str, Any]:
         """For a report."""
-        few = self.workloads[:NAMED_WORKLOADS]
-        return {**serialize(replace(self, workloads=few)), "workload_count": len(self.workloads)}
+        named_workloads = self.workloads[:NAMED_WORKLOADS]
+        return {**serialize(replace(self, workloads=named_workloads)), "workload_count": len(self.workloads)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +175,8 @@ class NodeRoll:
 
     def as_dict(self) -> dict[str, Any]:
         """For a report."""
-        few = replace(self, targets=self.targets[:NAMED_NODES], waiting=self.waiting[:NAMED_WORKLOADS])
-        return {**serialize(few), "target_count": len(self.targets), "waiting_count": len(self.waiting)}
+        short_entry = replace(self, targets=self.targets[:NAMED_NODES], waiting=self.waiting[:NAMED_WORKLOADS])
+        return {**serialize(short_entry), "target_count": len(self.targets), "waiting_count": len(self.waiting)}
 
 
 @dataclass(frozen=True, slots=True)

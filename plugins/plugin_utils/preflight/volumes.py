@@ -206,7 +206,7 @@ class _Volume:
         places = f"{first} and {nodes.bit_count() - 1} more" if nodes & (nodes - 1) else first
         if answer == "yes":
             return self._create_answer("yes", nodes, f"{driver} is registered and works on {places}", reasons)
-        worst = next((one for one in reasons if one.severity == "blocker"), next(iter(reasons), None))
+        worst = next((finding for finding in reasons if finding.severity == "blocker"), next(iter(reasons), None))
         reason = f": {worst.id} {worst.message}" if worst is not None else ""
         if answer == "no":
             return self._create_answer("no", nodes, f"{driver} does not work on {places}{reason}", reasons)
@@ -230,7 +230,9 @@ class _Volume:
             names, live = self._twins[handle]
             remedy = "keep one of them: set the policy of both to Retain, then delete the one whose claim is not used"
             message = f"they have the same handle {handle[1]} of {handle[0]}"
-            finding = self._make_finding("CSI-V25", message, remedy, about=f"PersistentVolumes {', '.join(names)}")
+            finding = self._make_finding(
+                "CSI-V25", message, remedy, object_name=f"PersistentVolumes {', '.join(names)}"
+            )
             self.findings.append(finding if live > 1 else replace(finding, severity="note"))
 
     def _check_inline(self) -> tuple[str, str] | None:
@@ -281,14 +283,16 @@ class _Volume:
             remedy = f"check the disk; {_RECREATE} with fsType ntfs, and its StorageClass for new ones"
             return self._refuse("CSI-V18", message, remedy, nodes, "unknown")
         first = self._index.list_names(nodes)[0]
-        how = f"kubelet {self._index.nodes[first].kubelet} on {first} mounts {self._subject.source.field} in-tree"
+        observation = (
+            f"kubelet {self._index.nodes[first].kubelet} on {first} mounts {self._subject.source.field} in-tree"
+        )
         if self._control:
-            message = f"the control plane uses CSI migration for it, and {how}"
+            message = f"the control plane uses CSI migration for it, and {observation}"
             return self._refuse(
                 "CSI-V10", message, "finish the upgrade of these nodes, their driver first", nodes, "yes"
             )
         remedy = "before upgrading: csi-proxy where the driver needs it, then the driver, on every Windows node"
-        return self._refuse("CSI-V11", f"{how}, and so does the control plane", remedy, nodes, "yes")
+        return self._refuse("CSI-V11", f"{observation}, and so does the control plane", remedy, nodes, "yes")
 
     def _refuse_broken_kubelet(self, nodes: int) -> StepAnswer:
         first = self._index.nodes[self._index.list_names(nodes)[0]]
@@ -316,8 +320,8 @@ class _Volume:
             return
         answers: dict[VolumeSupport, int] = {}
         remaining = nodes
-        for (version, mode), where in self._state.forms.items():
-            if answered := remaining & where:
+        for (version, mode), form_nodes in self._state.forms.items():
+            if answered := remaining & form_nodes:
                 answer = _check_support(subject.driver, request, version, mode)
                 answers[answer] = answers.get(answer, 0) | answered
                 remaining &= ~answered
@@ -422,11 +426,13 @@ class _Volume:
     def _name_user(self) -> str:
         return self._subject.users[0].key if self._subject.users else "something"
 
-    def _make_finding(self, id_: str, message: str, remedy: str, nodes: int = 0, about: str = "") -> Finding:
-        return create_finding(id_, about or self._subject.title, message, tuple(self._list_evidence(nodes)), remedy)
+    def _make_finding(self, id_: str, message: str, remedy: str, nodes: int = 0, object_name: str = "") -> Finding:
+        return create_finding(
+            id_, object_name or self._subject.title, message, tuple(self._list_evidence(nodes)), remedy
+        )
 
-    def _add_finding(self, id_: str, message: str, remedy: str, nodes: int = 0, about: str = "") -> None:
-        self.findings.append(self._make_finding(id_, message, remedy, nodes, about))
+    def _add_finding(self, id_: str, message: str, remedy: str, nodes: int = 0, object_name: str = "") -> None:
+        self.findings.append(self._make_finding(id_, message, remedy, nodes, object_name))
 
     def _refuse(self, id_: str, message: str, remedy: str, nodes: int, answer: Answer) -> StepAnswer:
         """A finding that is the verdict on these nodes too."""

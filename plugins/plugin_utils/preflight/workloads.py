@@ -71,10 +71,10 @@ def evaluate(
     volumes: VolumesEvaluation,
     of_drivers: Mapping[str, tuple[Finding, ...]],
     on_nodes: Mapping[str, tuple[Finding, ...]],
-    everywhere: Sequence[Finding],
+    cluster_findings: Sequence[Finding],
 ) -> WorkloadsEvaluation:
     """A verdict for each workload that may run on Windows. of_drivers: by CSI name, findings about what a driver has in the
-    cluster. on_nodes: by node, and everywhere: those that keep any pod from starting.
+    cluster. on_nodes: by node, and cluster_findings: those that keep any pod from starting.
     """
     claims = subjects.claims
     scheduler = Scheduler(index, claims)
@@ -93,14 +93,14 @@ def evaluate(
         "stage": (mounts.stage, _NodeRule(index, on_nodes)),
         "publish": (mounts.publish,),
     }
-    evaluator = _Evaluator(index, subjects, volumes, scheduler, everywhere)
+    evaluator = _Evaluator(index, subjects, volumes, scheduler, cluster_findings)
     for workload in use.workloads:
         # Without a Windows node only what asks for one is about Windows.
         if workload.on_windows if index.windows else workload.nowhere:
             pods = subjects.next_pods[workload.key]
             evaluator.evaluate_workload(workload, Walks(index, workload, pods, rules, scheduler.find_daemon_nodes))
     evaluator.mark_crowded_workloads()
-    verdicts, stopping = evaluator.verdicts, evaluator.stopping.union(everywhere if evaluator.verdicts else ())
+    verdicts, stopping = evaluator.verdicts, evaluator.stopping.union(cluster_findings if evaluator.verdicts else ())
     roll = simulate_roll(index, scheduler, use.workloads, subjects.next_pods, verdicts)
     return WorkloadsEvaluation(tuple(verdicts.values()), tuple(evaluator.findings), frozenset(stopping), roll)
 
@@ -114,12 +114,12 @@ class _Evaluator:
         subjects: Subjects,
         volumes: VolumesEvaluation,
         scheduler: Scheduler,
-        everywhere: Sequence[Finding],
+        cluster_findings: Sequence[Finding],
     ) -> None:
         self._index, self._subjects, self._volumes, self._scheduler = index, subjects, volumes, scheduler
         self._capacity = AttachCapacity(index, scheduler.volume_limits)
         lists = report_unread_lists(index.snapshot.unread)
-        self._vetoes = (*lists, *everywhere)
+        self._vetoes = (*lists, *cluster_findings)
         self._starting: list[StartingWorkload] = []
         self.verdicts: dict[str, WorkloadVerdict] = {}
         self.findings: list[Finding] = []
@@ -192,13 +192,13 @@ class _Evaluator:
         count = sum(pod.count for pod, _nodes in places)
         if count < 2:
             return None
-        least, most = together.count_placed(places)
-        if least == count:
+        minimum, maximum = together.count_placed(places)
+        if minimum == count:
             return None
         # Equal pods that only need room find it in any order.
         is_mixed = len(places) > 1 and workload.kind != "DaemonSet"
-        is_open = most == count or is_mixed or self._scheduler.depends_on_other_pods(places[0][0].shape)
-        message = f"a node takes each of its {count} pods, and all of them together found room for {least}"
+        is_open = maximum == count or is_mixed or self._scheduler.depends_on_other_pods(places[0][0].shape)
+        message = f"a node takes each of its {count} pods, and all of them together found room for {minimum}"
         nodes = unite(nodes for _pod, nodes in places)
         evidence = tuple(f"Node {node.name}" for node in self._index.list_nodes(nodes))[:3]
         remedy = "add nodes, or let fewer pods run"
@@ -294,15 +294,15 @@ def _decide_answer(
 
 def _check_workload(index: Index, workload: Workload) -> Iterator[Finding]:
     """Findings about this workload itself, such as a static pod."""
-    about, template = workload.key, workload.template
+    object_name, template = workload.key, workload.template
     because = (f"runs on {workload.system}: {workload.because}",)
     volumes = (
-        ", ".join((*workload.claims, *(f"inline {one.name}" for one in workload.inline)))
+        ", ".join((*workload.claims, *(f"inline {inline_volume.name}" for inline_volume in workload.inline)))
         or "volumes created with its pods"
     )
     if workload.system in ("mixed", "unknown"):
-        remedy = change_template(about, "spec.os.name and nodeSelector kubernetes.io/os")
-        yield create_finding("CSI-W01", about, f"it has {volumes}, and {workload.because}", because, remedy)
+        remedy = change_template(object_name, "spec.os.name and nodeSelector kubernetes.io/os")
+        yield create_finding("CSI-W01", object_name, f"it has {volumes}, and {workload.because}", because, remedy)
     if template is not None:
         return
     if workload.kind == "Pod":
@@ -310,21 +310,21 @@ def _check_workload(index: Index, workload: Workload) -> Iterator[Finding]:
         if static:
             evidence = ("annotation kubernetes.io/config.mirror",)
             yield create_finding(
-                "CSI-W06", about, f"it is a static pod with {volumes}", evidence, "change its file on the node"
+                "CSI-W06", object_name, f"it is a static pod with {volumes}", evidence, "change its file on the node"
             )
         else:
             evidence = ("metadata.ownerReferences: none",)
             message = f"it uses {volumes} and has no controller that would create it again"
             remedy = "create it by a Deployment or StatefulSet"
-            yield create_finding("CSI-W07", about, message, evidence, remedy)
+            yield create_finding("CSI-W07", object_name, message, evidence, remedy)
     else:
-        resource = next((one.plural for one in kinds.TEMPLATES if one.kind == workload.kind), None)
-        rule = next((one.rule for one in index.snapshot.unread if one.resource == resource), "")
-        what = (
+        resource = next((kind.plural for kind in kinds.TEMPLATES if kind.kind == workload.kind), None)
+        rule = next((unread_list.rule for unread_list in index.snapshot.unread if unread_list.resource == resource), "")
+        reason = (
             f"{resource} could not be read"
             if resource in index.unread
             else f"{workload.kind} is a kind that is not read, or does not exist"
         )
         evidence = (f"Pod {workload.pods[0].key} is controlled by {workload.kind}/{workload.name}",)
         remedy = f"add to a role of this account: {rule}" if rule else "check the pods of its next rollout"
-        yield create_finding("CSI-W08", about, f"its template is unknown: {what}", evidence, remedy)
+        yield create_finding("CSI-W08", object_name, f"its template is unknown: {reason}", evidence, remedy)

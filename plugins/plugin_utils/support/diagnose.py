@@ -22,7 +22,7 @@ from ..base.text import join_field_lines
 
 LAYERS = ("controller", "cluster", "permissions", "connection", "node", "csi-proxy", "driver", "SMB", "workload")
 # What is expected where a finding says what is wrong.
-NOTHING = "none of it"
+ABSENCE = "none of it"
 _SEVERITIES = ("blocker", "warning", "note")
 
 # Lowest releases that this collection is tested with; galaxy.yml, meta/runtime.yml and requirements.txt have the same.
@@ -142,14 +142,14 @@ class WorkloadPod:
 class WorkloadFacts:
     """A workload by the name that was asked for ("shop/orders-0"). verdict: its entry in the readiness report, None if it is not there.
 
-    causes: findings of the report that stop it. known: names of the workloads of the report.
+    causes: findings of the report that stop it. known_names: names of the workloads of the report.
     """
 
     name: str
     verdict: Mapping[str, Any] | None
     causes: Sequence[Mapping[str, Any]] = ()
     pods: Sequence[WorkloadPod] = ()
-    known: Sequence[str] = ()
+    known_names: Sequence[str] = ()
 
     def select_nodes(self) -> set[str]:
         """The nodes of its pods."""
@@ -227,10 +227,10 @@ def _diagnose_controller(controller: Controller, hosts: Sequence[HostFacts]) -> 
                 _suggest_install(package),
             )  # fmt: skip
     for package, release in controller.installed.items():
-        least = LEAST.get(package)
-        if least and release and _is_below(release, least):
+        minimum = LEAST.get(package)
+        if minimum and release and _is_below(release, minimum):
             yield Diagnosis(
-                "controller", "CSI-X02", "blocker", f"controller, {package}", f"is release {release}", f"{least} or later",
+                "controller", "CSI-X02", "blocker", f"controller, {package}", f"is release {release}", f"{minimum} or later",
                 _suggest_install(package),
             )  # fmt: skip
 
@@ -244,8 +244,8 @@ def _suggest_install(package: str) -> str:
     return f"pip install --upgrade {requirement} in Ansible's Python, or use an execution environment that has it."
 
 
-def _is_below(release: str, least: str) -> bool:
-    release_numbers, least_numbers = (re.findall(r"\d+", text)[:3] for text in (release, least))
+def _is_below(release: str, minimum: str) -> bool:
+    release_numbers, least_numbers = (re.findall(r"\d+", text)[:3] for text in (release, minimum))
     return [int(number) for number in release_numbers] < [int(number) for number in least_numbers]
 
 
@@ -283,7 +283,7 @@ def _diagnose_host(host: HostFacts, shares: Sequence[ShareUse]) -> Iterator[Diag
         if finding["severity"] != "note":
             yield Diagnosis(
                 "csi-proxy", finding["id"], finding["severity"], f"{title}, {finding['object']}", finding["message"],
-                NOTHING, finding["remedy"],
+                ABSENCE, finding["remedy"],
             )  # fmt: skip
     if host.state.get("smb_used") and host.state.get("smb_mappings") is None:
         yield Diagnosis(
@@ -379,7 +379,7 @@ def _diagnose_driver(cluster: ClusterFacts, reported: set[str], unread: set[str]
         follows = blocker["id"] in _UNPROVEN and any(blocker["object"].startswith(f"Node {node},") for node in unread)
         if blocker["id"] not in reported and not follows:
             severity: Severity = blocker.get("severity", "blocker")
-            texts = blocker["object"], blocker["message"], NOTHING, blocker["remedy"]
+            texts = blocker["object"], blocker["message"], ABSENCE, blocker["remedy"]
             yield Diagnosis("driver", blocker["id"], severity, *texts)
 
 
@@ -390,29 +390,32 @@ def is_conflict(message: str) -> bool:
 
 def _diagnose_conflicts(cluster: ClusterFacts) -> Iterator[Diagnosis]:
     for title in dict.fromkeys(title for title, message in cluster.events if is_conflict(message)):
-        own = next((use for use in cluster.shares if title == f"Pod {use.pod}"), None)
-        found = "its mount fails with Windows error 1219: its node is connected to the server with other credentials"
+        pod_use = next((use for use in cluster.shares if title == f"Pod {use.pod}"), None)
+        fault = "its mount fails with Windows error 1219: its node is connected to the server with other credentials"
         remedy = (
             "Use the same Secret in all StorageClasses and PersistentVolumes of that server, remove the old mapping on the node "
             "(Remove-SmbGlobalMapping), and delete the pod that waits."
         )
-        if own is not None:
-            server = own.share.split("\\")[2]
-            on_node = [use for use in cluster.shares if use.node == own.node and use.share.split("\\")[2] == server]
+        if pod_use is not None:
+            server = pod_use.share.split("\\")[2]
+            on_node = [use for use in cluster.shares if use.node == pod_use.node and use.share.split("\\")[2] == server]
             users = (
-                ", ".join(use.describe() for use in on_node if use.secret != own.secret) or "a mapping that no pod uses"
+                ", ".join(use.describe() for use in on_node if use.secret != pod_use.secret)
+                or "a mapping that no pod uses"
             )
-            found += f": {own.node} to {server} by {users}, this pod mounts {own.share} with Secret {own.secret}"
+            fault += (
+                f": {pod_use.node} to {server} by {users}, this pod mounts {pod_use.share} with Secret {pod_use.secret}"
+            )
             removal = (
                 rf"Get-SmbGlobalMapping | Where-Object RemotePath -like '\\{server}\*' | Remove-SmbGlobalMapping -Force"
             )
             pods = [use.pod for use in on_node]
             remedy = (
                 f"Use the same Secret in all StorageClasses and PersistentVolumes of {server}, then: "
-                f"{_render_remapping(own.node, removal, pods)}"
+                f"{_render_remapping(pod_use.node, removal, pods)}"
             )
         yield Diagnosis(
-            "SMB", "CSI-X19", "blocker", title, found,
+            "SMB", "CSI-X19", "blocker", title, fault,
             "one account for each SMB server on a node", remedy,
         )  # fmt: skip
 
@@ -429,10 +432,10 @@ def _diagnose_formats(events: Sequence[tuple[str, str]]) -> Iterator[Diagnosis]:
 def _diagnose_workload(workload: WorkloadFacts, is_explained: bool) -> Iterator[Diagnosis]:
     title = f"workload {workload.name}"
     if workload.verdict is None and not workload.pods:
-        near = get_close_matches(workload.name, workload.known, 3)
+        similar_names = get_close_matches(workload.name, workload.known_names, 3)
         yield Diagnosis(
             "workload", "CSI-X22", "blocker", title, "no workload with volumes on Windows and no pod has this name",
-            f"one of {', '.join(near or workload.known[:3])}" if workload.known else "a workload with volumes on Windows",
+            f"one of {', '.join(similar_names or workload.known_names[:3])}" if workload.known_names else "a workload with volumes on Windows",
             "Correct kubewin_workload: namespace/name of a pod or of its controller.",
         )  # fmt: skip
     for pod in workload.pods:
@@ -466,7 +469,7 @@ def render(diagnoses: Sequence[Diagnosis]) -> list[str]:
         return ["Nothing to fix was found, from the controller to the drivers."]
     lines = ["Fix these in this order; run diagnose again after each:"]
     for number, diagnosis in enumerate(diagnoses, 1):
-        expected = "" if diagnosis.expected == NOTHING else f"; expected: {diagnosis.expected}"
+        expected = "" if diagnosis.expected == ABSENCE else f"; expected: {diagnosis.expected}"
         lines += [
             f"{number}. {diagnosis.severity} {diagnosis.id} {diagnosis.object}: {f'{diagnosis.found}{expected}'.rstrip('.')}.",
             f"   {diagnosis.remedy}",

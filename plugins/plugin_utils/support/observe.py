@@ -51,11 +51,11 @@ class Gathered:
         """A container's log."""
         self.parts.append(Part(path, self._redactor.redact_log(raw)))
 
-    def add_missing(self, what: str, error: ClusterError, verb: str, kind: Kind, resource: str = "") -> None:
+    def add_missing(self, name: str, error: ClusterError, verb: str, kind: Kind, resource: str = "") -> None:
         """Something may not, or cannot, be read."""
         lacking = Need(verb, kind.group, resource or kind.plural).rule() if error.status == 403 else ""
         why = f"this account may not {verb} {resource or kind.plural}." if lacking else str(error)
-        gap = Missing(what, self._redactor.redact_message(why), lacking)
+        gap = Missing(name, self._redactor.redact_message(why), lacking)
         if gap not in self.missing:
             self.missing.append(gap)
 
@@ -107,7 +107,9 @@ def read_workload(client: Client, name: str, report: Mapping[str, Any]) -> Workl
 
     def find_controller_of(pod: str) -> str:
         """A pod's name begins with that of its controller; the longest one is meant."""
-        return max((known for known in workloads if f"{pod}-".startswith(f"{known}-")), key=len, default=pod)
+        return max(
+            (controller for controller in workloads if f"{pod}-".startswith(f"{controller}-")), key=len, default=pod
+        )
 
     verdict = workloads.get(find_controller_of(name))
     causes = {(cause["id"], cause["object"]) for cause in (verdict or {}).get("causes") or ()}
@@ -129,8 +131,10 @@ def read_workload(client: Client, name: str, report: Mapping[str, Any]) -> Workl
     # Another workload may have the same finding about the same object, such as a node.
     because = str((verdict or {}).get("because") or "")
     of_objects = [entry for entry in findings if entry["object"] != (verdict or {}).get("workload")]
-    own = {(entry["id"], entry["object"]) for entry in of_objects if entry["message"] in because}
-    findings = [entry for entry in findings if entry["message"] in because or (entry["id"], entry["object"]) not in own]
+    own_causes = {(entry["id"], entry["object"]) for entry in of_objects if entry["message"] in because}
+    findings = [
+        entry for entry in findings if entry["message"] in because or (entry["id"], entry["object"]) not in own_causes
+    ]
     # What is wrong with its node explains a pod there, and what keeps the pod off other nodes does not.
     nodes, ids = {f"Node {pod.node}" for pod in pods if pod.node}, (verdict or {}).get("findings") or ()
     of_nodes = [entry for entry in report["findings"] if entry["object"] in nodes and entry["id"] in ids]

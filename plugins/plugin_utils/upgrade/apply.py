@@ -65,7 +65,7 @@ class UpgradeObserver:
             },
             refused={uid: why for uid, (dummy, why) in self._refused.items()},
             retriable=frozenset(
-                uid for uid, (when, dummy) in self._refused.items() if elapsed_clock - when >= _EVICT_AGAIN
+                uid for uid, (refused_at, dummy) in self._refused.items() if elapsed_clock - refused_at >= _EVICT_AGAIN
             ),
             cluster=self._read_cluster(journal)
             if chosen or not any(entry.under_way for entry in journal.nodes)

@@ -132,10 +132,11 @@ def _check_approvals(confirmed: Sequence[str], nodes: Collection[str]) -> list[s
     problems = []
     for name in confirmed:
         if name != "canary" and name not in nodes and not re.fullmatch(r"batch-[1-9][0-9]*", name):
-            near = get_close_matches(name, ["canary", "batch-1", *sorted(nodes)], 1)
+            similar_names = get_close_matches(name, ["canary", "batch-1", *sorted(nodes)], 1)
             problems.append(
                 f"kubewin_upgrade_confirmed has {name!r}, expected canary, batch-1 or another batch, or a Node of this "
-                f"upgrade, as the paused run named it." + (f" Did you mean {near[0]}?" if near else "")
+                f"upgrade, as the paused run named it."
+                + (f" Did you mean {similar_names[0]}?" if similar_names else "")
             )
     return problems
 

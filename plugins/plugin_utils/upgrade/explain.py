@@ -49,7 +49,8 @@ def describe(journal: Journal) -> str:
     if journal.confirmed:
         lines += [
             "",
-            "Confirmed: " + ", ".join(f"{name} at {when}" for name, when in sorted(journal.confirmed.items())),
+            "Confirmed: "
+            + ", ".join(f"{name} at {confirmed_at}" for name, confirmed_at in sorted(journal.confirmed.items())),
         ]
     return "\n".join([*lines, "", "What happened:", *(f"  {line}" for line in journal.happened)]) + "\n"
 

@@ -27,8 +27,8 @@ class MaintenanceWindow:
     def measure_time_left(self, current_time: datetime) -> timedelta | None:
         """Return how long the window stays open, None while it is closed."""
         local_time = current_time.astimezone(self.zone)
-        for back in (0, 1):
-            day = local_time.date() - timedelta(days=back)
+        for days_back in (0, 1):
+            day = local_time.date() - timedelta(days=days_back)
             if day.weekday() not in self.days:
                 continue
             opens = datetime.combine(day, self.opens, self.zone)

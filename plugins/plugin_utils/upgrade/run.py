@@ -281,7 +281,7 @@ def advance(
         for event in following.happened:
             text = event.partition(" ")[2]
             # What the run waits for is reported below, with its time.
-            if event not in journal.happened and text not in [condition.what for condition in awaited]:
+            if event not in journal.happened and text not in [condition.text for condition in awaited]:
                 notify(text)
         if following != journal:
             journal = keep(following)
@@ -318,9 +318,9 @@ def parse_request(params: Mapping[str, Any]) -> UpgradeRequest:
     for name in params["drivers"]:
         if name not in DRIVERS:
             raise UpgradeRefusedError(refuse_unknown_driver(name))
-    for name, least in (("node_timeout", 1), ("wait_timeout", 0)):
-        if params[name] < least:
-            raise UpgradeRefusedError(f"{name} is {params[name]}, expected at least {least}.")
+    for name, minimum in (("node_timeout", 1), ("wait_timeout", 0)):
+        if params[name] < minimum:
+            raise UpgradeRefusedError(f"{name} is {params[name]}, expected at least {minimum}.")
     releases = params["target"] or {}
     target = {key: str(releases[key]) for key in ("kubelet", "openshift", "wmco") if releases.get(key)}
     for component, release in target.items():

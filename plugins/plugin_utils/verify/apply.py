@@ -156,9 +156,9 @@ class Prover:
                 journal.add(remedy=error.remedy, events=error.events)
         else:
             journal.add(verdict="proven")
-            where = " and ".join(journal.proof.read_on)
+            readers = " and ".join(journal.proof.read_on)
             self._notify(
-                f"{target.driver} on {target.node}: proven in {journal.proof.seconds:g} s, read back on {where}"
+                f"{target.driver} on {target.node}: proven in {journal.proof.seconds:g} s, read back on {readers}"
             )
         if begun and not self._stop.is_set():
             self.cleaner.delete_target(target)

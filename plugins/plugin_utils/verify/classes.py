@@ -76,15 +76,15 @@ def _choose_requested(driver: Driver, requested: str, by_name: Mapping[str, Mapp
         for name, item in by_name.items()
         if item.get("provisioner") == driver.name and not find_misfit(driver, item)
     )
-    instead = f" Suitable: {', '.join(fits)}." if fits else ""
+    suggestion = f" Suitable: {', '.join(fits)}." if fits else ""
     if storage_class is None:
-        return ClassChoice(refusal=f"{driver.title}: StorageClass {requested} does not exist.{instead}")
+        return ClassChoice(refusal=f"{driver.title}: StorageClass {requested} does not exist.{suggestion}")
     if storage_class.get("provisioner") != driver.name:
-        text = f"{driver.title}: StorageClass {requested} has provisioner {storage_class.get('provisioner')}, expected {driver.name}.{instead}"
+        text = f"{driver.title}: StorageClass {requested} has provisioner {storage_class.get('provisioner')}, expected {driver.name}.{suggestion}"
         return ClassChoice(refusal=text)
     why = find_misfit(driver, storage_class)
     if why:
-        return ClassChoice(refusal=f"{driver.title}: StorageClass {requested} does not fit Windows: {why}.{instead}")
+        return ClassChoice(refusal=f"{driver.title}: StorageClass {requested} does not fit Windows: {why}.{suggestion}")
     return _to_choice(storage_class)
 
 

@@ -38,8 +38,8 @@ def refuse(client: Client, decided: VerifyPlan, scope: RunScope) -> None:
         live = client.get(kinds.NAMESPACE, scope.namespace)
         if live is not None and "deletionTimestamp" in live["metadata"]:
             refusals.append(f"Namespace {scope.namespace} is being deleted. Wait for that, or set another one.")
-    where = None if scope.owns_namespace else scope.namespace
-    bindings = [("kubewin-csi-verify", None), ("kubewin-csi-verify-pods", where)]
+    pods_namespace = None if scope.owns_namespace else scope.namespace
+    bindings = [("kubewin-csi-verify", None), ("kubewin-csi-verify-pods", pods_namespace)]
     bindings += [("kubewin-csi-verify-namespace", None)] if scope.owns_namespace else []
     require_roles(client, bindings, "a verification")
     if refusals:

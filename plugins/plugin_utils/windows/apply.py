@@ -286,12 +286,12 @@ class HostApplier:
     def _commit_steps(self, to_do: plan.HostPlan, snapshot: HostSnapshot, name: str) -> LabelledSteps:
         desired, service = self.desired, snapshot.service
         key = locate_parameters(name)
-        aside = rf"{desired.install_dir}\aside-{self._run}"
+        aside_dir = rf"{desired.install_dir}\aside-{self._run}"
         start = ["start=", model.START_MODE]
         steps: LabelledSteps = []
         for step in to_do.steps:
             if step.kind == "set_aside":
-                steps += self._build_set_aside_steps(aside, service)
+                steps += self._build_set_aside_steps(aside_dir, service)
             elif step.kind == "promote":
                 # The file, not its directory: a directory cannot be renamed while a scanner has anything in it open, and
                 # a file can where the scanner shares it. A move onto a file that no process runs replaces it.
@@ -323,14 +323,14 @@ class HostApplier:
         """Record a process that is to be stopped, so that the next run knows it if this one is cut off."""
         return [self.lock.guard("previous pid"), build_remember_steps(service)[-1]] if service.pid else []
 
-    def _build_set_aside_steps(self, aside: str, service: Service | None) -> LabelledSteps:
+    def _build_set_aside_steps(self, aside_dir: str, service: Service | None) -> LabelledSteps:
         """Move a damaged executable out of the way, which Windows allows also while it runs. The service's own process is
         noted as one that has to go, whenever that will be.
         """
         desired = self.desired
         steps: LabelledSteps = [
-            ("aside", tolerate(builtin("md", aside))),
-            ("set aside", tolerate(builtin("move", desired.executable, rf"{aside}\{IMAGE}", switches="/y"))),
+            ("aside", tolerate(builtin("md", aside_dir))),
+            ("set aside", tolerate(builtin("move", desired.executable, rf"{aside_dir}\{IMAGE}", switches="/y"))),
         ]
         if service is not None and service.pid and service.executable.lower() == desired.executable.lower():
             steps += build_remember_steps(service)

@@ -106,13 +106,13 @@ class NodeLock:
         own_dir = rf"{model.LOCK_PARENT}\kubewin.csi.{self.me.identity}-{self._attempts}"
         steps = []
         if current is not None:
-            away = f"kubewin.csi.stale-{current.identity}-{self.me.identity}"
+            stale_name = f"kubewin.csi.stale-{current.identity}-{self.me.identity}"
             if current.identity != model.UNREADABLE:
                 # Another run may have pushed it aside meanwhile and hold a fresh one.
                 owner = rf"{model.LOCK_DIR}\owner"
                 still = commands.discard_output(program("findstr", "/l", f"/c:id={current.identity}", owner))
                 steps.append(("lock still", still))
-            steps.append(("lock aside", self._rename(model.LOCK_DIR, away)))
+            steps.append(("lock aside", self._rename(model.LOCK_DIR, stale_name)))
         steps += [
             ("lock prepare", builtin("md", own_dir)),
             ("lock owner", commands.write_line(self._render_owner(), rf"{own_dir}\owner")),

@@ -136,7 +136,7 @@ def build_observation_steps(desired: model.Desired, with_mounts: bool = False) -
                 _query_key(model.OWN_KEY),
                 _query_each(
                     _SERVICES + r"\%~v",
-                    *(rf"{other} /v ImagePath" for other in other_names),
+                    *(rf"{service_name} /v ImagePath" for service_name in other_names),
                     r"Tcpip\Parameters /v Hostname",
                     r"Tcpip\Parameters /v Domain",
                     r"Tcpip\Parameters\Interfaces /s",

@@ -217,14 +217,14 @@ def _refuse_unsafe_parent(desired: Desired, snapshot: HostSnapshot) -> ChangeRef
         )
     lists = dict(snapshot.access)
     nearest: access.AccessList | None = None
-    where = ""
+    nearest_dir = ""
     for path in desired.install_dir_parents:
         if path in snapshot.access_unread:
             return _refuse_unread_access(path)
         rights = access.TAKE_CHILD | (0 if path.endswith("\\") else access.DELETE)
         access_list = lists.get(path)
         if access_list is not None:
-            nearest, where, sids = access_list, path, access_list.list_others(rights)
+            nearest, nearest_dir, sids = access_list, path, access_list.list_others(rights)
         else:  # it is made with what the nearest one hands down
             sids = nearest.list_others_below(rights) if nearest is not None else ()
         if sids:
@@ -232,10 +232,10 @@ def _refuse_unsafe_parent(desired: Desired, snapshot: HostSnapshot) -> ChangeRef
             removed = " ".join(f"*{sid}" for sid in sids)
             return ChangeRefusedError(
                 "directory_unsafe",
-                f"install_dir: accounts other than administrators ({listed}) have rights on {where} and can replace "
+                f"install_dir: accounts other than administrators ({listed}) have rights on {nearest_dir} and can replace "
                 f"{desired.install_dir}, from which csi-proxy runs as SYSTEM.",
-                rf"Use a directory such as C:\csi-proxy. Or remove these rights: icacls {where} /inheritance:d, then "
-                f"icacls {where} /remove:g {removed}",
+                rf"Use a directory such as C:\csi-proxy. Or remove these rights: icacls {nearest_dir} /inheritance:d, then "
+                f"icacls {nearest_dir} /remove:g {removed}",
             )
     if desired.install_dir in snapshot.access_unread and snapshot.install_dir_exists:
         return _refuse_unread_access(desired.install_dir)
@@ -353,8 +353,8 @@ def list_own_pids(snapshot: HostSnapshot) -> set[int]:
     service = snapshot.service
     if service is None:
         return set()
-    known = {service.pid, service.record.proven_pid, service.record.previous_pid}
-    return known & {process.pid for process in snapshot.processes}
+    service_pids = {service.pid, service.record.proven_pid, service.record.previous_pid}
+    return service_pids & {process.pid for process in snapshot.processes}
 
 
 def _refuse_other_manager(desired: Desired, snapshot: HostSnapshot, owner: str) -> ChangeRefusedError | None:
@@ -422,13 +422,15 @@ def _plan_present(desired: Desired, snapshot: HostSnapshot) -> list[PlanStep]:
     stage = snapshot.staged_sha256 != desired.sha256
     damaged = stage and desired.release_dir_name.lower() in {entry.lower() for entry in snapshot.install_dir_entries}
     if stage and desired.source is not None:
-        where = hide_url_secrets(desired.source.location)
+        location = hide_url_secrets(desired.source.location)
         if desired.source.is_url:
-            steps.append(PlanStep("fetch", f"download csi-proxy {desired.version} from {where} and verify its SHA-256"))
+            steps.append(
+                PlanStep("fetch", f"download csi-proxy {desired.version} from {location} and verify its SHA-256")
+            )
         else:
             steps.append(
                 PlanStep(
-                    "push", f"send csi-proxy {desired.version} from {where} on the controller and verify its SHA-256"
+                    "push", f"send csi-proxy {desired.version} from {location} on the controller and verify its SHA-256"
                 )
             )
     if damaged:

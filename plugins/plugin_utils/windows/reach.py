@@ -46,35 +46,35 @@ def explain(text: str, way: Way) -> tuple[str, str] | None:
 
 
 def _explain_tls_and_proxies(text: str, way: Way) -> tuple[str, str] | None:
-    where, names = way.endpoint, way.variables
+    endpoint, names = way.endpoint, way.variables
     if re.search(r"ProxyError|[Cc]annot connect to proxy|Unable to connect to proxy|Tunnel connection failed", text):
         answer = re.search(r"Tunnel connection failed: (\d{3}[^'\")]*)", text)
         detail = f" (it answered {answer[1].strip()})" if answer else ""
         return (
-            f"The HTTP proxy on the way to {where} does not connect{detail}.",
+            f"The HTTP proxy on the way to {endpoint} does not connect{detail}.",
             f"Correct {names['proxy']}, or add the host to no_proxy.",
         )
     if "CERTIFICATE_VERIFY_FAILED" in text or re.search(r"doesn't match either of|doesn't match '", text):
         if re.search(r"[Hh]ostname mismatch|IP address mismatch|doesn't match", text):
             return (
-                f"The certificate of {where} is for another name.",
+                f"The certificate of {endpoint} is for another name.",
                 "Set ansible_host to a name or address of the certificate, or give the listener a certificate for this one.",
             )
         reason = re.search(r"certificate verify failed: ([^()\"']+)", text)
         why = f": {reason[1].strip()}" if reason else ""
         return (
-            f"The certificate of {where} is not trusted by the controller{why}.",
+            f"The certificate of {endpoint} is not trusted by the controller{why}.",
             f"Set {names['ca']} to a file with the CA that signed it (trusting any certificate: {names['ignore']}=ignore, for a test).",
         )
     if re.search(r"WRONG_VERSION_NUMBER|wrong version number|record layer failure|UNKNOWN_PROTOCOL|HTTP_REQUEST", text):
         return (
-            f"{where} answers without TLS, so it is an HTTP listener.",
+            f"{endpoint} answers without TLS, so it is an HTTP listener.",
             f"Set {names['scheme']} to http, or ansible_port to the HTTPS listener's (5986 by default).",
         )
     status = re.search(r"Code:? (\d{3})\b", text)
     if status and status[1] in ("404", "405"):
         return (
-            f"{where} answers with HTTP status {status[1]}, so it is not a WinRM listener.",
+            f"{endpoint} answers with HTTP status {status[1]}, so it is not a WinRM listener.",
             "Correct ansible_port (5985 for HTTP, 5986 for HTTPS by default) and the path.",
         )
     cause = _explain_connection(text, way)
@@ -84,46 +84,46 @@ def _explain_tls_and_proxies(text: str, way: Way) -> tuple[str, str] | None:
         and re.search(r"RemoteDisconnected|Connection aborted|Connection reset|BadStatusLine", text)
     ):
         return (
-            f"{where} ends the connection without an answer to plain HTTP, as an HTTPS listener does.",
+            f"{endpoint} ends the connection without an answer to plain HTTP, as an HTTPS listener does.",
             f"If it is one, set {names['scheme']} to https; otherwise check that the WinRM service runs on the host.",
         )
     return cause
 
 
 def _explain_connection(text: str, way: Way) -> tuple[str, str] | None:
-    where = way.endpoint
+    endpoint = way.endpoint
     service = "the WinRM service and its listener" if way.scheme else "the service sshd"
     if "Host key verification failed" in text or "REMOTE HOST IDENTIFICATION HAS CHANGED" in text:
         changed = "has changed" if "HAS CHANGED" in text else "is not known to the controller"
         return (
-            f"The ssh host key of {where} {changed}.",
+            f"The ssh host key of {endpoint} {changed}.",
             "Compare its fingerprint with the host's own (ssh-keygen -lf C:\\ProgramData\\ssh\\ssh_host_ed25519_key.pub), then correct known_hosts.",
         )
     if re.search(r"stdio forwarding failed|administratively prohibited|UNKNOWN port 65535", text):
         return (
-            f"The jump host on the way to {where} does not connect to it.",
+            f"The jump host on the way to {endpoint} does not connect to it.",
             "Check that ssh reaches the jump host, that the jump host permits forwarding, and that it reaches the node.",
         )
     if "banner line contains invalid characters" in text or "Bad remote protocol version" in text:
-        return (f"The service on {where} is not an SSH server.", "Correct ansible_port (22 by default).")
+        return (f"The service on {endpoint} is not an SSH server.", "Correct ansible_port (22 by default).")
     if re.search(r"kex_exchange_identification|[Ss]ession open refused|shell request failed", text):
         return (
-            f"The ssh server on {where} refuses another connection.",
+            f"The ssh server on {endpoint} refuses another connection.",
             "Raise MaxStartups and MaxSessions in C:\\ProgramData\\ssh\\sshd_config and restart sshd, or lower Ansible's forks.",
         )
     if re.search(
         r"[Nn]ame or service not known|NameResolutionError|getaddrinfo failed|[Cc]ould not resolve|name resolution",
         text,
     ):
-        return (f"The name of {where} cannot be resolved.", "Correct ansible_host or the controller's DNS.")
+        return (f"The name of {endpoint} cannot be resolved.", "Correct ansible_host or the controller's DNS.")
     if "Connection refused" in text:
         return (
-            f"Nothing listens on {where} (connection refused).",
+            f"Nothing listens on {endpoint} (connection refused).",
             f"Correct ansible_port, or start {service} on the host.",
         )
     if re.search(r"[Tt]imed out|ConnectTimeout|ReadTimeout", text):
         return (
-            f"{where} does not answer in time.",
+            f"{endpoint} does not answer in time.",
             f"Check that the host is up and that no firewall drops packets to this port. Then check {service}.",
         )
     return None

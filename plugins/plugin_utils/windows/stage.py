@@ -142,10 +142,10 @@ def check_digest(desired: model.Desired, text: str) -> None:
     """Compare what certutil printed for the staged file. NodeError ``checksum_mismatch``."""
     digest = parse.find_sha256(text)
     if digest != desired.sha256:
-        where = hide_url_secrets(desired.source.location) if desired.source else "source"
+        location = hide_url_secrets(desired.source.location) if desired.source else "source"
         raise NodeError(
             "checksum_mismatch",
-            f"The file from {where} has SHA-256 {digest or '(unreadable)'}, expected {desired.sha256}. It was removed.",
+            f"The file from {location} has SHA-256 {digest or '(unreadable)'}, expected {desired.sha256}. It was removed.",
             remedy="Check that checksum is of this file, and that no proxy returned a login page instead.",
         )
 
@@ -161,9 +161,9 @@ def explain_failure(node: WindowsHost, desired: model.Desired, failure: Failure)
             failure.code,
             Meaning("download_failed", f"curl ended with {failure.code}", "Find the code in curl's manual."),
         )
-        where = hide_url_secrets(source.location) if source else ""
+        location = hide_url_secrets(source.location) if source else ""
         said = remove_secrets(failure.words, source)
-        return meaning.error(f"The node could not download {where}", f"curl {failure.code}", said)
+        return meaning.error(f"The node could not download {location}", f"curl {failure.code}", said)
     if failure.label == "unpack":
         subject = f"The node could not unpack the executable into {desired.install_dir}"
         return UNPACK.error(subject, f"tar {failure.code}", failure.words)

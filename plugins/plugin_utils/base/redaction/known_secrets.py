@@ -75,7 +75,9 @@ class KnownSecrets:
         whole |= {unicodedata.normalize(form, value) for value in whole for form in ("NFC", "NFKC", "NFD")}
         self._forms = sorted({form for value in whole for form in _list_forms(value)}, key=len, reverse=True)
         letters_of_secrets = {letters for value in whole for letters in _list_searched_forms(value)}
-        self._letters = sorted((one for one in letters_of_secrets if len(one) >= _LEAST_LETTERS), key=len, reverse=True)
+        self._letters = sorted(
+            (letters for letters in letters_of_secrets if len(letters) >= _LEAST_LETTERS), key=len, reverse=True
+        )
         codes = (value.encode(code, "replace").hex() for value in whole for code in ("utf-8", "utf-16-le"))
         self._hex = [code for code in codes if len(code) >= 2 * _LEAST_LETTERS]
 
@@ -133,7 +135,7 @@ def _list_searched_forms(secret: str) -> Iterator[str]:
     for raw in (secret.encode("utf-8", "replace"), secret.encode("utf-16-le", "replace")):
         for core in _list_cores(raw):
             yield core.translate(_NO_LETTER)
-            yield from (twice.translate(_NO_LETTER) for twice in _list_cores(core.encode("ascii")))
+            yield from (encoded_core.translate(_NO_LETTER) for encoded_core in _list_cores(core.encode("ascii")))
 
 
 def _list_cores(raw: bytes) -> Iterator[str]:

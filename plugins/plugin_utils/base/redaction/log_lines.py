@@ -33,11 +33,11 @@ class _State:
 
 
 class LogLines:
-    """Redacts text. own: of this collection, so fields of any name may be shown. judges_words: hide words that may be secrets."""
+    """Redacts text. is_own: of this collection, so fields of any name may be shown. judges_words: hide words that may be secrets."""
 
-    def __init__(self, words: Words, *, own: bool = False, judges_words: bool = True) -> None:
+    def __init__(self, words: Words, *, is_own: bool = False, judges_words: bool = True) -> None:
         self.words = words
-        self.own = own
+        self.is_own = is_own
         self.judges = judges_words
         self._shown_entries: dict[str, str] = {}
 
@@ -143,10 +143,10 @@ class _Line:
 
     def _hide_rest(self) -> None:
         """Hide the rest of the text: where a secret ends depends on what wrote it. Without one, the value is on the next line."""
-        rest = self._text[self._at :]
-        value = rest.strip()
-        begin = rest.index(value) if value else len(rest)
-        self._out.append(rest[:begin] + (mask(value) + rest[begin + len(value) :] if value else ""))
+        remainder = self._text[self._at :]
+        value = remainder.strip()
+        begin = remainder.index(value) if value else len(remainder)
+        self._out.append(remainder[:begin] + (mask(value) + remainder[begin + len(value) :] if value else ""))
         self._at = len(self._text)
         opens = sum(map(value.count, "[{(<")) > sum(map(value.count, "]})>"))
         if not value or opens:
@@ -223,7 +223,7 @@ class _Line:
     def _show_registry_value(self, match: re.Match[str]) -> str:
         """A line of the registry."""
         name, value = match["name"], match["value"]
-        keep = not is_secret(name) and (_is_harmless(name) or self._lines.own or self._words.is_plain(value.strip()))
+        keep = not is_secret(name) and (_is_harmless(name) or self._lines.is_own or self._words.is_plain(value.strip()))
         shown = _Line(self._lines, value, _State(), entry=True).show() if keep else mask(value)
         return f"{match['lead']}{self._lines.show_word(name)}{match['between']}{shown}"
 
@@ -234,7 +234,7 @@ class _Line:
         """(what stands under a name that is not secret, where it ends). Empty if it is to be read on."""
         text, opaque = self._text, name.lower() in patterns.OPAQUE
         if (
-            self._lines.own
+            self._lines.is_own
             or not self._lines.judges
             or (_is_harmless(name) and not (name == "key" and token.endswith("=")))
         ):
@@ -242,8 +242,8 @@ class _Line:
         if opaque and patterns.BLOCK_MARK.fullmatch(text[at:].strip()):
             self._state.indent = 0
             return text[at:], len(text)
-        rest = patterns.REST.match(text, at) if is_line or opaque else None
-        value = patterns.IN_QUOTES.match(text, at) or rest or patterns.VALUE.match(text, at)
+        rest_of_line = patterns.REST_OF_LINE.match(text, at) if is_line or opaque else None
+        value = patterns.IN_QUOTES.match(text, at) or rest_of_line or patterns.VALUE.match(text, at)
         in_quotes = value is not None and value.re is patterns.IN_QUOTES
         if value is None or (not opaque and not in_quotes and patterns.PROSE.match(text, value.start("value"))):
             return "", at

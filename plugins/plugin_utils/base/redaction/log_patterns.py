@@ -110,4 +110,4 @@ LINE_END = re.compile(
     r"""(\n|\\{1,40}r\\{1,40}n|\\{1,40}n(?:\\{1,40}t)*(?=\\{1,40}n|[ ]|[\[<#]|[\w.$-]{1,80}(?:\\{0,40}["'])?[ ]?[:=][ ]))"""
 )
 LINE_BEGIN = re.compile(r"[ \t]*(?:-[ \t]+)*(?:export\s+|set\s+|\$env:)?")
-REST = re.compile(r"""(?P<begin>[ \t]+)(?P<value>[^\s\[{("'&<`].*?)\s*$""")
+REST_OF_LINE = re.compile(r"""(?P<begin>[ \t]+)(?P<value>[^\s\[{("'&<`].*?)\s*$""")

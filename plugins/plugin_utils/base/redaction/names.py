@@ -30,7 +30,7 @@ subscription tls host deploy service webhook validation decryption machine
 """
 _KEYS = frozenset(_KEYS_TEXT.split())
 # What a name is about, if it ends so: the place of a secret, or a property of it.
-_ABOUT = re.compile(
+_PROPERTY = re.compile(
     r"(?:names?|refs?|namespaces?|files?|paths?|dir|directory|seconds|policy|types?|mode|count|class|kind|requests?|review|expiry|expires?"
     r"|prompt|provider|providers|manager|controller|volume|mount|error|status|driver|enabled|disabled|token-?server|created|updated"
     r"|expiration|timestamp|required|requires|republish|length|ttl|issuer|endpoint|url|host|port|algorithm|method)$",
@@ -53,7 +53,7 @@ def is_secret(name: str) -> bool:
     name = name.rpartition("/")[2]
     words = [word.lower() for word in _SPLIT.findall(name)]
     named = _PARTS.search(name) or not _WORDS.isdisjoint(words) or words[-1:] in _LAST or _is_key(words)
-    return bool(named) and not _ABOUT.search(name.rstrip("\"'`] "))
+    return bool(named) and not _PROPERTY.search(name.rstrip("\"'`] "))
 
 
 def _is_key(words: Sequence[str]) -> bool:

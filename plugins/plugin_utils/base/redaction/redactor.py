@@ -34,33 +34,33 @@ def decode(raw: bytes) -> str:
 
 
 class Redactor:
-    """Replaces secrets. known: values that are secrets wherever they stand."""
+    """Replaces secrets. secrets: values that are secrets wherever they stand."""
 
-    def __init__(self, known: Iterable[str] = ()) -> None:
-        self._known = KnownSecrets(known)
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._known_secrets = KnownSecrets(secrets)
         self._words = Words()
         self._logs = LogLines(self._words)
-        self._own = LogLines(self._words, own=True)
-        self._messages = LogLines(self._words, own=True, judges_words=False)
+        self._own_lines = LogLines(self._words, is_own=True)
+        self._messages = LogLines(self._words, is_own=True, judges_words=False)
 
     def learn(self, names: Iterable[str]) -> None:
         """Names of the cluster's objects, which are harmless wherever they stand."""
         self._words.learn(names)
-        for lines in (self._logs, self._own):
+        for lines in (self._logs, self._own_lines):
             lines.forget()
 
     def redact_message(self, text: str) -> str:
         """A message of this collection: only known secrets and named ones are hidden."""
-        return self._messages.redact(self._known.hide(text))
+        return self._messages.redact(self._known_secrets.hide(text))
 
     def hide_known_secrets(self, text: str) -> str:
         """A text that was redacted before, without the secrets that another host holds."""
-        return self._known.hide(text)
+        return self._known_secrets.hide(text)
 
     def redact_log(self, raw: bytes | str) -> str:
         """A log, or what a program printed, which does nothing to a terminal."""
         text = decode(raw) if isinstance(raw, bytes) else raw
-        return mask_controls(self._logs.redact(self._known.hide(text.replace(_CARRIED_NUL, "\x00"))))
+        return mask_controls(self._logs.redact(self._known_secrets.hide(text.replace(_CARRIED_NUL, "\x00"))))
 
     def redact_objects(self, kind: str, items: Sequence[Mapping[str, Any]]) -> list[Any]:
         """Objects of the API."""
@@ -77,7 +77,7 @@ class Redactor:
             return structured.redact_json(text, self._redact_text)
         if path.endswith(".html"):
             parts = _HTML_TEXT.split(text)
-            return self._known.hide(
+            return self._known_secrets.hide(
                 "".join(
                     part if at % 2 else html.escape(self._redact_text(html.unescape(part)), quote=False)
                     for at, part in enumerate(parts)
@@ -86,4 +86,4 @@ class Redactor:
         return self._redact_text(text)
 
     def _redact_text(self, text: str) -> str:
-        return self._own.redact(self._known.hide(text))
+        return self._own_lines.redact(self._known_secrets.hide(text))

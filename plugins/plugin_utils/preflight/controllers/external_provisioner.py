@@ -31,7 +31,7 @@ class ExternalProvisioner:
         answers: list[StepAnswer] = []
         static = None
         for request in self._claims.list_requests(pod):
-            split = Split("provision", nodes, request.about, f"used by {pod.workload}", request.volume_key)
+            split = Split("provision", nodes, request.title, f"used by {pod.workload}", request.volume_key)
             storage_class = self._claims.find_class(request)
             waits = self._claims.is_bound_late(request)
             if not request.open or (not waits and self._claims.find_candidates(request)):

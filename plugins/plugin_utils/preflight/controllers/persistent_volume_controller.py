@@ -32,9 +32,9 @@ class PersistentVolumeController:
         answers: list[StepAnswer] = []
         static = None
         for request in self._claims.list_requests(pod):
-            is_there = not request.missing and not request.made
+            is_there = not request.missing and not request.is_new
             used = f"claim {request.claim.key}: phase {request.claim.phase}" if is_there else f"used by {pod.workload}"
-            split = Split("bind", nodes, request.about, used, request.volume_key)
+            split = Split("bind", nodes, request.title, used, request.volume_key)
             if request.missing:
                 if "persistentvolumeclaims" not in self._index.unread:
                     message = f"{pod.workload} uses the claim, but the claim does not exist"

@@ -26,16 +26,16 @@ class FieldAnswer:
 FieldTable = Mapping[str, Union[FieldAnswer, "FieldTable", Sequence["FieldTable"]]]
 _Part = FieldTable | Sequence[FieldTable]
 _Names = Mapping[str, str]
-_NONE: _Names = MappingProxyType({})
+_NO_NAMES: _Names = MappingProxyType({})
 _NO_PARTS: Mapping[str, _Part] = MappingProxyType({})
 _OTHER_KEYS = "*"
 
 
 def _table(
-    read: _Names = _NONE,
-    irrelevant: _Names = _NONE,
-    assumed: _Names = _NONE,
-    present: _Names = _NONE,
+    read: _Names = _NO_NAMES,
+    irrelevant: _Names = _NO_NAMES,
+    assumed: _Names = _NO_NAMES,
+    present: _Names = _NO_NAMES,
     parts: Mapping[str, _Part] | Mapping[str, FieldTable] = _NO_PARTS,
     **own_parts: _Part,
 ) -> FieldTable:

@@ -42,12 +42,12 @@ class ObservedCsiNode:
             name=str(metadata["name"]),
             drivers=tuple(
                 DriverEntry(
-                    sys.intern(str(one.get("name", ""))),
-                    str(one.get("nodeID", "")),
-                    tuple(one.get("topologyKeys") or ()),
-                    (one.get("allocatable") or {}).get("count"),
+                    sys.intern(str(entry.get("name", ""))),
+                    str(entry.get("nodeID", "")),
+                    tuple(entry.get("topologyKeys") or ()),
+                    (entry.get("allocatable") or {}).get("count"),
                 )
-                for one in (csi_node.get("spec") or {}).get("drivers") or ()
+                for entry in (csi_node.get("spec") or {}).get("drivers") or ()
             ),
             migrated=None
             if annotation is None
@@ -56,7 +56,7 @@ class ObservedCsiNode:
 
     def find_entry(self, driver: str) -> DriverEntry | None:
         """What it says of a driver, None when it does not name it."""
-        return next((one for one in self.drivers if one.name == driver), None)
+        return next((entry for entry in self.drivers if entry.name == driver), None)
 
 
 @dataclass(frozen=True, slots=True)

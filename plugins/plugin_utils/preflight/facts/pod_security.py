@@ -59,9 +59,9 @@ def find_violations(spec: Mapping[str, Any]) -> Violations:
     pod: Mapping[str, Any] = spec.get("securityContext") or {}
     contexts: Contexts = [container.get("securityContext") or {} for container in containers]
     baseline = next(_check_baseline(spec, containers, pod, contexts), "")
-    users, others = next(_check_users(pod, contexts), ""), next(_check_restricted(spec, pod, contexts), "")
-    relaxed = baseline or ("" if spec.get("hostUsers") is False else users) or others
-    restricted = baseline or users or others
+    users, restriction = next(_check_users(pod, contexts), ""), next(_check_restricted(spec, pod, contexts), "")
+    relaxed = baseline or ("" if spec.get("hostUsers") is False else users) or restriction
+    restricted = baseline or users or restriction
     of_hosts = next(_check_handlers(containers), "")
     return Violations(baseline, restricted, of_hosts, relaxed) if restricted or of_hosts else NO_VIOLATIONS
 

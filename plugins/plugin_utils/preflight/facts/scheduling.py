@@ -193,7 +193,11 @@ def read_amount(resource: str, text: str) -> int:
 
 
 def _find_ports(spec: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
-    sidecars = (one for one in spec.get("initContainers") or () if one.get("restartPolicy") == "Always")
+    sidecars = (
+        init_container
+        for init_container in spec.get("initContainers") or ()
+        if init_container.get("restartPolicy") == "Always"
+    )
     for container in (*(spec.get("containers") or ()), *sidecars):
         for port in container.get("ports") or ():
             if number := port.get("hostPort") or (spec.get("hostNetwork") and port.get("containerPort")):
@@ -279,23 +283,23 @@ class PodTable:
         }
         shapes, self.shapes = list(self.shapes), {}
         counted: dict[str, set[PodSelector]] = defaultdict(set)
-        everywhere: set[PodSelector] = set()
+        cluster_selectors: set[PodSelector] = set()
         for shape in {*(shapes[number] for number in of_windows), *templates}:
             counted[shape.namespace].update(constraint.pods for constraint in shape.spread)
             for term in (*shape.affinity, *shape.anti_affinity):
                 for namespace in term.namespaces or ():
                     counted[namespace].add(term.pods)
                 if term.namespaces is None or not term.is_known:
-                    everywhere.add(term.pods)
+                    cluster_selectors.add(term.pods)
         kept: dict[PodShape, PodShape] = {}
         for number, shape in enumerate(shapes):
-            selectors, labels = counted[shape.namespace] | everywhere, dict(shape.labels)
+            selectors, labels = counted[shape.namespace] | cluster_selectors, dict(shape.labels)
             if (
                 number in of_windows
                 or shape.anti_affinity
                 or any(matches_labels(pod_selector.selector, labels) for pod_selector in selectors)
             ):
                 continue
-            only = PodShape(requests=shape.requests, ports=shape.ports, priority=shape.priority)
-            shapes[number] = kept.setdefault(only, only)
+            reduced_shape = PodShape(requests=shape.requests, ports=shape.ports, priority=shape.priority)
+            shapes[number] = kept.setdefault(reduced_shape, reduced_shape)
         return tuple(shapes)

@@ -54,7 +54,7 @@ class Source:
         for name in in_tree.FIELDS:
             entry = spec.get(name)
             if entry is not None:
-                attributes = (entry.get("volumeAttributes") if name == "csi" else None) or _NOTHING
+                attributes = (entry.get("volumeAttributes") if name == "csi" else None) or _NO_FIELDS
                 return cls(
                     field=name,
                     driver=share_text(entry.get("driver")),
@@ -74,7 +74,7 @@ class Source:
         return cls(field="")
 
 
-_NOTHING: Mapping[str, Any] = {}
+_NO_FIELDS: Mapping[str, Any] = {}
 
 
 def _list_assumed(spec: Mapping[str, Any], entry: Mapping[str, Any]) -> tuple[str, ...]:
@@ -93,7 +93,7 @@ def read_server(parameters: Mapping[str, Any]) -> str:
 def _has_secret(entry: Mapping[str, Any], attributes: Mapping[str, Any]) -> bool:
     """Whether a csi source names a Secret: a PersistentVolume by a reference, a pod's own volume by an attribute."""
     if entry.get("volumeHandle"):
-        return bool((entry.get("nodeStageSecretRef") or _NOTHING).get("name"))
+        return bool((entry.get("nodeStageSecretRef") or _NO_FIELDS).get("name"))
     return bool(attributes.get("secretName") or attributes.get("secretname"))
 
 
@@ -246,8 +246,8 @@ class Volumes:
                 if devices:
                     name = str(volume.get("name", ""))
                     devices = tuple(claims[-1] if device_name == name else device_name for device_name in devices)
-            elif (made := volume.get("ephemeral")) is not None:
-                template = made.get("volumeClaimTemplate") or {}
+            elif (ephemeral_source := volume.get("ephemeral")) is not None:
+                template = ephemeral_source.get("volumeClaimTemplate") or {}
                 ephemeral.append(ObservedClaim.from_template(str(volume.get("name", "")), template))
             elif "hostPath" not in volume and not in_tree.EVALUATED.isdisjoint(volume):
                 source = Source.from_spec(volume)

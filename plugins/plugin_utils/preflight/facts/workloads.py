@@ -225,8 +225,8 @@ class ObservedTemplate:
             node=str(pod.get("nodeName") or ""),
             volumes=Volumes.from_spec(pod),
             claim_templates=tuple(
-                ObservedClaim.from_template(str(one["metadata"]["name"]), one)
-                for one in spec.get("volumeClaimTemplates") or ()
+                ObservedClaim.from_template(str(claim_template["metadata"]["name"]), claim_template)
+                for claim_template in spec.get("volumeClaimTemplates") or ()
             ),
             first=int((spec.get("ordinals") or {}).get("start") or 0),
             surges=_surges(kind, spec),

@@ -22,8 +22,10 @@ class KubeletAdmission:
     def filter_pod(self, pod: PodToStart, split: Split) -> None:
         """Note nodes whose kubelet does not run the pod: by its operating system, by its volumes, or because it does not run."""
         if len(set(pod.claims)) < len(pod.claims):
-            twice = sorted({claim for claim in pod.claims if pod.claims.count(claim) > 1})
-            message = f"two of its volumes name claim {twice[0]}, and kubelets wait for both as if they were one"
+            repeated_claims = sorted({claim for claim in pod.claims if pod.claims.count(claim) > 1})
+            message = (
+                f"two of its volumes name claim {repeated_claims[0]}, and kubelets wait for both as if they were one"
+            )
             split.doubt(split.nodes, "CSI-W21", message, "name the claim in one volume, and mount that volume twice")
         os = pod.placement.os
         if os and (foreign_nodes := self._index.linux if os == "windows" else self._index.windows):

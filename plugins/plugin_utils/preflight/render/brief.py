@@ -11,7 +11,7 @@ from ..verdict import Report
 from .view import NAMED, format_answer, format_headline
 from .words import format_list, format_number, plain
 
-MORE = "the full report: run the playbook kubewin.csi.preflight with the same inventory"
+FULL_REPORT = "the full report: run the playbook kubewin.csi.preflight with the same inventory"
 # Findings that a refusal names.
 _REASONS = 10
 _ROLE = "ClusterRole kubewin-preflight of roles/csi_driver/files/kubewin-preflight-rbac.yaml has all required rules"
@@ -22,7 +22,7 @@ def render_brief(report: Report) -> tuple[str, ...]:
     verdict = f"{format_headline(report)}: {format_answer(report)}"
     parts = (verdict, *_list_stopped_workloads(report), *_list_notes(report))
     # Without a volume on Windows there is no more to read.
-    pointer = (MORE,) if len(parts) > 1 or report.volumes or report.workloads else ()
+    pointer = (FULL_REPORT,) if len(parts) > 1 or report.volumes or report.workloads else ()
     return tuple(plain(line) for line in (*parts, *pointer))
 
 
@@ -36,7 +36,7 @@ def render_refusal(report: Report) -> str:
     if len(findings) > _REASONS:
         lines.append(f"and {len(findings) - _REASONS:,} more")
     lines.append("To accept a finding, add an entry to suppressions (kubewin_suppressions).")
-    return "\n".join((*lines, MORE[0].upper() + MORE[1:]))
+    return "\n".join((*lines, FULL_REPORT[0].upper() + FULL_REPORT[1:]))
 
 
 def _list_stopped_workloads(report: Report) -> Iterator[str]:

@@ -26,7 +26,7 @@ _ICONS = {
     "unknown": '<path d="M12 1.5L22.5 12 12 22.5 1.5 12z"/><path d="M9.5 9.8a2.5 2.5 0 1 1 3.6 2.3c-.8.4-1.1.9-1.1 1.7m0 2.4v.1"/>',
 }
 _ID = re.compile(r"\bCSI-[A-Z]\d\d\b")
-_NOTHING, _NONE = '<p class="empty">Nothing to do.</p>', '<p class="empty">None.</p>'
+_NO_STEPS, _NO_FINDINGS = '<p class="empty">Nothing to do.</p>', '<p class="empty">None.</p>'
 
 
 def render_html(report: Report) -> str:
@@ -68,7 +68,7 @@ def _render_verdict(view: View) -> str:
 
 
 def _render_first(view: View) -> str:
-    steps = f'<ol class="steps">{"".join(map(_render_step, view.first))}</ol>' if view.first else _NOTHING
+    steps = f'<ol class="steps">{"".join(map(_render_step, view.first))}</ol>' if view.first else _NO_STEPS
     assumptions = view.parts["assumptions"].lines
     if not view.first and view.stop:
         steps = '<p>See <a href="#roll">what stops the upgrade\'s drains</a>.</p>'
@@ -128,7 +128,7 @@ def _render_evidence(evidence: tuple[str, ...]) -> str:
 
 
 def _render_findings(view: View) -> str:
-    return page.section("findings", "Findings", "".join(map(_render_group, view.groups)) or _NONE)
+    return page.section("findings", "Findings", "".join(map(_render_group, view.groups)) or _NO_FINDINGS)
 
 
 def _render_group(group: FindingGroup) -> str:

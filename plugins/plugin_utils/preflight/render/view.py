@@ -307,7 +307,7 @@ def _select_steps(groups: Iterable[FindingGroup], report: Report) -> Iterator[Fi
 _STARTS_AGAIN: Mapping[str, str] = {"yes": "will start again", "no": "will not start again", "unknown": "unknown"}
 _NODE: Mapping[str, str] = {"yes": "work", "no": "do not work", "unknown": "unknown"}
 # Of a volume that can be mounted on other nodes.
-_SOME = " on some"
+_SOME_NODES = " on some"
 _VOLUME: Mapping[str, str] = {"yes": "can be mounted", "no": "cannot be mounted", "unknown": "unknown"}
 _RUNS_ON: Mapping[str, str] = {
     "windows": "Windows",
@@ -408,7 +408,7 @@ def _create_volume_line(volume: VolumeVerdict, is_mountable: bool) -> ReportRow:
     return ReportRow(
         cells=(
             _name_volume(volume),
-            _VOLUME[volume.ok] + (_SOME if is_mountable and volume.ok != "yes" else ""),
+            _VOLUME[volume.ok] + (_SOME_NODES if is_mountable and volume.ok != "yes" else ""),
             volume.because,
             volume.claim or "no claim",
             volume.driver or volume.source,
@@ -439,8 +439,10 @@ def _group_findings(report: Report, most: int) -> tuple[FindingGroup, ...]:
     """Findings by id, in the order in which they are to be dealt with."""
     by_id = group_values((finding.id, finding) for finding in report.findings)
     stopped = {
-        "workload": Counter(id_ for one in report.workloads if one.starts_again != "yes" for id_ in one.findings),
-        "node": Counter(id_ for one in report.nodes if one.ok != "yes" for id_ in one.findings),
+        "workload": Counter(
+            id_ for workload in report.workloads if workload.starts_again != "yes" for id_ in workload.findings
+        ),
+        "node": Counter(id_ for node in report.nodes if node.ok != "yes" for id_ in node.findings),
     }
     share = max(20, most // max(1, len(by_id)))
     groups = []

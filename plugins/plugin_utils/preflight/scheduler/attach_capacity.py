@@ -38,26 +38,28 @@ class AttachCapacity:
         needs = [(pod.count, *self._limits.collect_needs(pod)) for pod, _nodes in places]
         named: set[Unique] = set()
         needed: Counter[str] = Counter()
-        for _count, own, made in needs:
-            named |= own
-            needed.update(made)
+        for _count, pod_volumes, new_volumes in needs:
+            named |= pod_volumes
+            needed.update(new_volumes)
         needed.update(volume[0] for volume in named)
         leaving = named.union(*map(self._limits.list_volumes, workload.pods))
         for driver, number in sorted(needed.items()):
             room = self._count_room(driver, nodes, leaving, number, _find_least_share(driver, needs))
             if room < number:
-                what = f"its pods need {number} volumes of {driver}, and the nodes that accept them can attach {room}"
+                message = (
+                    f"its pods need {number} volumes of {driver}, and the nodes that accept them can attach {room}"
+                )
                 evidence = tuple(f"Node {node.name}" for node in self._index.list_nodes(nodes))[:3]
-                return create_finding("CSI-N33", workload.key, what, evidence, _REMEDY)
+                return create_finding("CSI-N33", workload.key, message, evidence, _REMEDY)
         return None
 
-    def _count_room(self, driver: str, nodes: int, leaving: set[Unique], enough: int, share: int) -> int:
-        """How many volumes nodes take together in whole shares, up to enough; a node without a limit takes all."""
+    def _count_room(self, driver: str, nodes: int, leaving: set[Unique], needed: int, share: int) -> int:
+        """How many volumes nodes take together in whole shares, up to those needed; a node without a limit takes all."""
         limits, room = self._limits.limits.get(driver, {}), 0
         for node in self._index.list_nodes(nodes):
-            free = self._limits.count_room(driver, node.name, leaving) if node.name in limits else enough
+            free = self._limits.count_room(driver, node.name, leaving) if node.name in limits else needed
             room += free - free % share
-            if room >= enough:
+            if room >= needed:
                 break
         return room
 
@@ -72,7 +74,9 @@ class AttachCapacity:
         if not self._limits.limits:
             return
         by_driver, volumes = self._collect_needs(workloads)
-        leaving = volumes.union(*(self._limits.list_volumes(pod) for dummy, places, now in workloads for pod in now))
+        leaving = volumes.union(
+            *(self._limits.list_volumes(pod) for dummy, places, current_pods in workloads for pod in current_pods)
+        )
         for driver, by_nodes in sorted(by_driver.items()):
             limits, unlimited = self._limits.limits.get(driver, {}), self._index.all
             for name in limits:
@@ -88,10 +92,10 @@ class AttachCapacity:
                 contended = [groups[number] for number in overfull]
                 needed = sum((by_nodes[nodes] for nodes in contended), Counter())
                 keys = tuple(sorted(needed))
-                what = f"{format_list(keys, 3)} need {needed.total()} volumes of {driver} together"
-                what += f", and the nodes that accept them can attach {room}"
+                message = f"{format_list(keys, 3)} need {needed.total()} volumes of {driver} together"
+                message += f", and the nodes that accept them can attach {room}"
                 evidence = tuple(f"Node {node.name}" for node in self._index.list_nodes(unite(contended)))[:3]
-                yield keys, create_finding("CSI-N33", f"Windows nodes, driver {driver}", what, evidence, _REMEDY)
+                yield keys, create_finding("CSI-N33", f"Windows nodes, driver {driver}", message, evidence, _REMEDY)
 
     def _collect_needs(
         self, workloads: Sequence[StartingWorkload]
@@ -102,11 +106,11 @@ class AttachCapacity:
         users: dict[Unique, str] = {}
         for key, places, dummy in workloads:
             for pod, nodes in places:
-                own, made = self._limits.collect_needs(pod)
-                for volume in own:
+                pod_volumes, new_volumes = self._limits.collect_needs(pod)
+                for volume in pod_volumes:
                     nodes_of[volume] |= nodes
                     users.setdefault(volume, key)
-                for driver, count in made.items():
+                for driver, count in new_volumes.items():
                     needs[driver][nodes][key] += count
         for volume, nodes in nodes_of.items():
             needs[volume[0]][nodes][users[volume]] += 1
@@ -115,11 +119,11 @@ class AttachCapacity:
 
 def _find_least_share(driver: str, needs: Sequence[tuple[int, set[Unique], Counter[str]]]) -> int:
     """How many volumes each pod has at least that no other pod has: a node takes all of these or none."""
-    users = Counter(volume for _count, own, _made in needs for volume in own)
+    users = Counter(volume for _count, pod_volumes, _new_volumes in needs for volume in pod_volumes)
     shares = []
-    for count, own, made in needs:
-        alone = sum(volume[0] == driver and users[volume] == 1 for volume in own) if count == 1 else 0
-        shares.append(alone + made[driver] // count)
+    for count, pod_volumes, new_volumes in needs:
+        own_volumes = sum(volume[0] == driver and users[volume] == 1 for volume in pod_volumes) if count == 1 else 0
+        shares.append(own_volumes + new_volumes[driver] // count)
     return max(1, min(shares))
 
 
@@ -131,14 +135,14 @@ def find_overfull_groups(
     rooms: by the groups that a kind of place takes. One group after another takes room, first where fewest groups may go. If
     that leaves a unit over, its group and those that took room from it depend on the order in which they start.
     """
-    left = dict(rooms)
+    rooms_left = dict(rooms)
     taken: Counter[tuple[int, tuple[int, ...]]] = Counter()
     reported: set[int] = set()
     for group, needed_units in enumerate(needed):
         count = needed_units
         for place in sorted((place for place in rooms if group in place), key=len):
-            taken[group, place] = min(left[place], count)
-            left[place] -= taken[group, place]
+            taken[group, place] = min(rooms_left[place], count)
+            rooms_left[place] -= taken[group, place]
             count -= taken[group, place]
         if not count or group in reported:
             continue
@@ -146,6 +150,6 @@ def find_overfull_groups(
         while size < len(contended):
             size = len(contended)
             places = [place for place in rooms if not contended.isdisjoint(place)]
-            contended |= {other for place in places for other in place if taken[other, place]}
+            contended |= {other_group for place in places for other_group in place if taken[other_group, place]}
         reported |= contended
         yield tuple(sorted(contended)), sum(rooms[place] for place in places)

@@ -137,10 +137,10 @@ class NodeInfos:
         for resource, requested in shape.requests:
             before = free.get(resource, 0)
             after = free[resource] = before + count * requested
-            less, more = (before, after) if count > 0 else (after, before)
+            minimum, maximum = (before, after) if count > 0 else (after, before)
             rooms = self._rooms[resource]
             for amount in rooms:
-                if less < amount <= more:
+                if minimum < amount <= maximum:
                     rooms[amount] ^= self._index.bit[node]
 
 

@@ -71,12 +71,12 @@ class NodeVolumeLimits:
 
     def collect_needs(self, pod: PodToStart) -> tuple[set[Unique], Counter[str]]:
         """The volumes that a pod names, and how many of each driver are made with its like."""
-        if not pod.made:
+        if not pod.new_claims:
             return set(self._collect_volumes(pod)), Counter()
         new_volumes = {
             unique
             for request in self._claims.list_requests(pod)
-            if request.made
+            if request.is_new
             for unique in self._identify_request(request)
         }
         needed: Counter[str] = Counter()
@@ -98,11 +98,11 @@ class NodeVolumeLimits:
         limits = {entry.name: entry.limit for entry in csi_node.drivers if entry.limit is not None}
         node = self._index.nodes.get(csi_node.name)
         allocatable = node.allocatable if node is not None else {}
-        for known in in_tree.PLUGINS:
-            name = _LIMITS_IN_TREE.get(known.field, "")
-            if name in allocatable and known.plugin not in (csi_node.migrated or ()):
+        for in_tree_plugin in in_tree.PLUGINS:
+            name = _LIMITS_IN_TREE.get(in_tree_plugin.field, "")
+            if name in allocatable and in_tree_plugin.plugin not in (csi_node.migrated or ()):
                 limit = read_amount(name, allocatable[name])
-                limits[known.driver] = min(limit, limits.get(known.driver, limit))
+                limits[in_tree_plugin.driver] = min(limit, limits.get(in_tree_plugin.driver, limit))
         return limits
 
     @cached_property

@@ -76,12 +76,14 @@ class PodTopologySpread:
         in_domain: Counter[str] = Counter()
         for node, count in pods.items():
             in_domain[index.nodes[node].labels[constraint.topology_key]] += count
-        least = min((in_domain[value] for value in domains), default=0) if len(domains) >= constraint.min_domains else 0
-        most = constraint.max_skew + least - matches_labels(selector, labels)
+        minimum = (
+            min((in_domain[value] for value in domains), default=0) if len(domains) >= constraint.min_domains else 0
+        )
+        maximum = constraint.max_skew + minimum - matches_labels(selector, labels)
         full = 0
         for value, domain in domains.items():
-            if in_domain[value] > most:
+            if in_domain[value] > maximum:
                 full |= domain
-        if most < 0:
+        if maximum < 0:
             full |= index.all
         return full

@@ -43,7 +43,7 @@ class PodsTogether:
 
     def depends_on_first(self, pod: PodToStart) -> bool:
         """Whether the node of a workload's first pod decides where the others may go."""
-        return bool(pod.shape.affinity) or any(not request.made for request in self._list_static_requests(pod))
+        return bool(pod.shape.affinity) or any(not request.is_new for request in self._list_static_requests(pod))
 
     def _list_first_positions(self, places: Places) -> Sequence[int]:
         if not any(self.depends_on_first(pod) for pod, _nodes in places):
@@ -90,7 +90,7 @@ class PodsTogether:
 
     def _filter_by_volumes(self, requests: Sequence[Request], nodes: int, taken: _TakenVolumes) -> int:
         for request in requests:
-            if request.claim.key in taken.pins and not request.made:
+            if request.claim.key in taken.pins and not request.is_new:
                 nodes &= taken.pins[request.claim.key]
             else:
                 nodes &= unite(find_reaching_nodes(self._index, volume) for volume in self._list_free(request, taken))
@@ -101,7 +101,7 @@ class PodsTogether:
         names: set[str] = set()
         pins: dict[str, int] = {}
         for request in requests:
-            if not request.made and request.claim.key in taken.pins:
+            if not request.is_new and request.claim.key in taken.pins:
                 continue
             reached = (
                 (candidate, find_reaching_nodes(self._index, candidate))
@@ -111,7 +111,7 @@ class PodsTogether:
             if volume is None:
                 return False
             names.add(volume.name)
-            if not request.made:
+            if not request.is_new:
                 pins[request.claim.key] = nodes
         taken.names |= names
         taken.pins |= pins

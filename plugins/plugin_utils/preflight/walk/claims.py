@@ -29,7 +29,7 @@ _RETROACTIVE_DEFAULT = (1, 26)
 @dataclass(frozen=True, slots=True)
 class Request:
     """A claim of a pod. volume_key: what answers call it. missing: it is named, and does not exist. foreign: a claim that
-    the pod does not own has the name of one that comes with it. made: it comes with the pod.
+    the pod does not own has the name of one that comes with it. is_new: it comes with the pod.
 
     storage_class: with the default one filled in. volume: the one it has, asks for, or will be given by the volume
     controller.
@@ -39,14 +39,14 @@ class Request:
     claim: ObservedClaim
     missing: bool = False
     foreign: bool = False
-    made: bool = False
+    is_new: bool = False
     storage_class: str = ""
     volume: ObservedVolume | None = None
 
     @property
-    def about(self) -> str:
+    def title(self) -> str:
         """What findings call it."""
-        return self.volume_key if self.made else f"PersistentVolumeClaim {self.claim.key}"
+        return self.volume_key if self.is_new else f"PersistentVolumeClaim {self.claim.key}"
 
     @property
     def bound(self) -> bool:
@@ -90,17 +90,17 @@ class Claims:
 
     def list_requests(self, pod: PodToStart) -> tuple[Request, ...]:
         """Every claim of a pod."""
-        known = self._requests.get(id(pod))
-        if known is None:
-            known = self._requests[id(pod)] = (pod, tuple(self._make_requests(pod)))
-        return known[1]
+        entry = self._requests.get(id(pod))
+        if entry is None:
+            entry = self._requests[id(pod)] = (pod, tuple(self._make_requests(pod)))
+        return entry[1]
 
     def _make_requests(self, pod: PodToStart) -> Iterator[Request]:
         for key in pod.claims:
             claim = self._index.claims.get(key)
             absent = ObservedClaim(pod.namespace, key.partition("/")[2])
             yield Request(key, absent, missing=True) if claim is None else self.read_request(claim)
-        for template in pod.made:
+        for template in pod.new_claims:
             yield self.make_request(template, pod.namespace, pod.name)
 
     def read_request(self, claim: ObservedClaim) -> Request:
@@ -114,7 +114,7 @@ class Claims:
         key = next((name for name in names if f"{namespace}/{name}" in self._index.reserved), names[0])
         existing = self._index.claims.get(f"{namespace}/{names[1]}")
         if existing is not None and not existing.pod:
-            return Request(f"new claim {namespace}/{template.name}", existing, foreign=True, made=True)
+            return Request(f"new claim {namespace}/{template.name}", existing, foreign=True, is_new=True)
         claim = replace(template, namespace=namespace, name=key, phase="Pending")
         return self._find_volume(f"new claim {namespace}/{template.name}", claim, is_new=True)
 
@@ -132,7 +132,7 @@ class Claims:
                 (candidate for candidate in reserved if can_hold(candidate, claim) and can_serve(candidate, claim)),
                 None,
             )
-        return Request(volume_key, claim, made=is_new, storage_class=name, volume=volume)
+        return Request(volume_key, claim, is_new=is_new, storage_class=name, volume=volume)
 
     def find_class(self, request: Request) -> ObservedClass | None:
         """The class that makes its volume."""
@@ -145,8 +145,8 @@ class Claims:
 
     def is_bound_late(self, request: Request) -> bool:
         """Whether its volume is chosen or made only once a pod is scheduled."""
-        found = self.find_class(request)
-        return found is not None and found.binding_mode == WAITS
+        storage_class = self.find_class(request)
+        return storage_class is not None and storage_class.binding_mode == WAITS
 
     def find_candidates(self, request: Request) -> list[ObservedVolume]:
         """Free volumes that a claim could take, smallest first."""
@@ -172,11 +172,12 @@ class Claims:
         for template in index.snapshot.templates:
             if template.owner or not template.runs:
                 continue
-            everywhere = template.kind == "DaemonSet"
-            pods = len(index.list_names(index.find_fitting(template.placement))) if everywhere else template.replicas
+            is_daemon_set = template.kind == "DaemonSet"
+            pods = len(index.list_names(index.find_fitting(template.placement))) if is_daemon_set else template.replicas
             count = template.parallel if pods is None else pods
             requests += [
-                (self.make_request(one, template.namespace, template.name), count) for one in template.volumes.ephemeral
+                (self.make_request(ephemeral_claim, template.namespace, template.name), count)
+                for ephemeral_claim in template.volumes.ephemeral
             ]
             for claim_template in template.claim_templates:
                 ordinals = range(template.first, template.first + count)
@@ -230,27 +231,30 @@ class Claims:
         ]
         open_.sort(key=lambda request: request.claim.size)
         options = {request.volume_key: self.find_candidates(request) for request in open_}
-        found = Static()
-        names = {one.name: one for volumes in options.values() for one in volumes}
+        shares = Static()
+        names = {volume.name: volume for volumes in options.values() for volume in volumes}
         parts: dict[frozenset[str], int] = {frozenset(): self._index.all}
         for name, volume in names.items():
             reached = find_reaching_nodes(self._index, volume)
-            for there, nodes in list(parts.items()):
+            for volume_names, nodes in list(parts.items()):
                 if nodes_here := nodes & reached:
-                    parts[there] = nodes & ~reached
-                    parts[there | {name}] = parts.get(there | {name}, 0) | nodes_here
-        for there, nodes in parts.items():
-            if not nodes or not there:
+                    parts[volume_names] = nodes & ~reached
+                    parts[volume_names | {name}] = parts.get(volume_names | {name}, 0) | nodes_here
+        for volume_names, nodes in parts.items():
+            if not nodes or not volume_names:
                 continue
             outcomes = _list_outcomes(
-                [(key, [one for one in volumes if one.name in there]) for key, volumes in options.items()]
+                [
+                    (key, [volume for volume in volumes if volume.name in volume_names])
+                    for key, volumes in options.items()
+                ]
             )
             for key in options:
                 if all(key in served for served in outcomes):
-                    found.sure[key] |= nodes
+                    shares.sure[key] |= nodes
                 elif any(key in served for served in outcomes):
-                    found.maybe[key] |= nodes
-        return found
+                    shares.maybe[key] |= nodes
+        return shares
 
 
 def _list_outcomes(options: Sequence[tuple[str, list[ObservedVolume]]]) -> set[frozenset[str]]:

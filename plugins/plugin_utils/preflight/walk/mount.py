@@ -101,10 +101,10 @@ class Mounts:
     def stage(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """What kubelet and driver make of each volume on each node."""
         return [
-            StepAnswer("stage", answer.answer, here, volume, answer.because, _explain(pod, volume, answer))
+            StepAnswer("stage", answer.answer, nodes_here, volume, answer.because, _explain(pod, volume, answer))
             for volume, key in self._list_keys(pod)
             for answer in self._answers(key)
-            if (here := answer.nodes & nodes)
+            if (nodes_here := answer.nodes & nodes)
         ]
 
     def publish(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
@@ -116,8 +116,11 @@ class Mounts:
                 answers.append(StepAnswer("publish", "yes", nodes, volume, "the pod takes it as it is"))
                 continue
             message = "a container lists it in volumeDevices, but its volumeMode is Filesystem"
-            about, evidence = subject.title if subject is not None else pod.workload, f"{pod.workload}: volumeDevices"
-            finding = create_finding("CSI-V15", about, message, (evidence,), "mount it with volumeMounts instead")
+            object_name, evidence = (
+                subject.title if subject is not None else pod.workload,
+                f"{pod.workload}: volumeDevices",
+            )
+            finding = create_finding("CSI-V15", object_name, message, (evidence,), "mount it with volumeMounts instead")
             answers.append(StepAnswer.from_findings("publish", "no", nodes, (finding,), volume))
         return answers
 
@@ -211,8 +214,8 @@ class Mounts:
         images = (image for name, image in controller.images if "attacher" in f"{name} {image}")
         version = next((parse_image_tag(image) for image in images), None)
         if version is not None and version.release < _ATTACHES_ALONE:
-            about = f"Deployment {controller.observed.namespace}/{controller.observed.name}"
-            message = f"access mode {ALONE} needs external-attacher 3.3.0 or later, and {about} has {version}"
+            deployment = f"Deployment {controller.observed.namespace}/{controller.observed.name}"
+            message = f"access mode {ALONE} needs external-attacher 3.3.0 or later, and {deployment} has {version}"
             split.block(nodes, "CSI-V31", message, "upgrade the driver's installation")
 
     def _check_one_node(self, pod: PodToStart, subject: Subject, split: Split, volume: str) -> None:
@@ -236,16 +239,16 @@ class Mounts:
             return
         holder = self._find_holder(pod, subject)
         if holder is not None:
-            elsewhere = nodes & ~self._index.bit.get(holder.node, 0)
+            other_nodes = nodes & ~self._index.bit.get(holder.node, 0)
             message = (
                 f"pod {holder.key} uses the volume on node {holder.node}, and only one node at a time can attach it"
             )
             remedy = "run both workloads on one node by nodeSelector, or give each a volume of its own"
-            severity: Severity | None = "blocker" if elsewhere == nodes else None
+            severity: Severity | None = "blocker" if other_nodes == nodes else None
             evidence = (f"Pod {holder.key} spec.nodeName: {holder.node}",)
             finding = create_finding("CSI-V53", subject.title, message, evidence, remedy, severity)
             # Where no node is left, the pod surely waits.
-            split.note("no", elsewhere, (replace(finding, doubt=severity is None),))
+            split.note("no", other_nodes, (replace(finding, doubt=severity is None),))
         elif rival := self._find_rival(pod, subject, nodes):
             message = f"{rival} names it too, it is attached to one node at a time, and nothing keeps both on one node"
             remedy = "keep both workloads on one node by nodeSelector, or give each a volume of its own"
@@ -330,13 +333,13 @@ def _is_for_one_node(subject: Subject) -> bool:
 def _find_attachment_faults(index: Index, attachment: ObservedAttachment) -> Iterator[Finding]:
     """That an attachment failed, or hangs."""
     snapshot, csi_node = index.snapshot, index.csi_nodes.get(attachment.node)
-    about = f"Node {attachment.node}, driver {attachment.attacher}"
-    what = f"volume {attachment.volume}" if attachment.volume else "an inline volume"
+    object_name = f"Node {attachment.node}, driver {attachment.attacher}"
+    description = f"volume {attachment.volume}" if attachment.volume else "an inline volume"
     error, mount = attachment.attach_error or attachment.detach_error, ""
     volume, node = index.volumes.get(attachment.volume), index.nodes.get(attachment.node)
     if volume is not None and node is not None and attachment.deleting:
         is_mounted = f"kubernetes.io/csi/{attachment.attacher}^{volume.source.handle}" in node.in_use
-        what += f", which the kubelet of {attachment.node} {'still has mounted' if is_mounted else 'does not have mounted'},"
+        description += f", which the kubelet of {attachment.node} {'still has mounted' if is_mounted else 'does not have mounted'},"
         mount = (
             f"check csi-proxy and the node plugin on {attachment.node}, which unmount it; if that does not help"
             if is_mounted
@@ -354,19 +357,19 @@ def _find_attachment_faults(index: Index, attachment: ObservedAttachment) -> Ite
         if not attachment.attach_error:
             did, remedy = "detached", mount or remedy
         evidence = (f"VolumeAttachment {attachment.name}: {error}",)
-        yield create_finding("CSI-N34", about, f"{what} could not be {did}: {error}", evidence, remedy)
+        yield create_finding("CSI-N34", object_name, f"{description} could not be {did}: {error}", evidence, remedy)
     since = parse_time(attachment.waits_since)
     if since is not None and not attachment.deleting and not error and snapshot.taken_at - since > _ATTACHING:
         minutes = int((snapshot.taken_at - since).total_seconds() // 60)
         evidence = (f"VolumeAttachment {attachment.name} status.attached: false since {attachment.waits_since}",)
-        message = f"attaching {what} has taken {minutes} minutes"
+        message = f"attaching {description} has taken {minutes} minutes"
         remedy = f"kubectl describe volumeattachment {attachment.name}; check that the driver's attacher runs"
-        yield create_finding("CSI-N34", about, message, evidence, remedy)
+        yield create_finding("CSI-N34", object_name, message, evidence, remedy)
     since = parse_time(attachment.deleting)
     if since is not None and snapshot.taken_at - since > _DETACHING:
         minutes = int((snapshot.taken_at - since).total_seconds() // 60)
         evidence = (f"VolumeAttachment {attachment.name} metadata.deletionTimestamp: {attachment.deleting}",)
-        message = f"detaching {what} has taken {minutes} minutes"
+        message = f"detaching {description} has taken {minutes} minutes"
         yield create_finding(
-            "CSI-N35", about, message, evidence, mount or f"kubectl describe volumeattachment {attachment.name}"
+            "CSI-N35", object_name, message, evidence, mount or f"kubectl describe volumeattachment {attachment.name}"
         )

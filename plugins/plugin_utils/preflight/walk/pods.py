@@ -18,7 +18,7 @@ from ..index import Index
 from ..usage import Workload
 from .steps import PodToStart
 
-_NONE: Mapping[str, str] = MappingProxyType({})
+_NO_KEYS: Mapping[str, str] = MappingProxyType({})
 
 
 def list_pods_to_start(index: Index, workload: Workload) -> tuple[PodToStart, ...]:
@@ -39,7 +39,7 @@ def list_pods_to_start(index: Index, workload: Workload) -> tuple[PodToStart, ..
         placement=template.placement,
         node=template.node,
         claims=claims,
-        made=template.volumes.ephemeral,
+        new_claims=template.volumes.ephemeral,
         inline=template.volumes.inline,
         devices=_list_devices(template.volumes, workload.namespace),
         shape=_admit_shape(index, template, admit).complete(shape for shape, _node in leaving),
@@ -72,7 +72,7 @@ def list_resident_pods(index: Index, pods: Iterable[ObservedPod]) -> Iterator[tu
 def _number_pods(index: Index, workload: Workload, template: ObservedTemplate, pod: PodToStart) -> Iterator[PodToStart]:
     """Ordinals with a claim or a volume that exists each by itself, all others together."""
     pod = replace(pod, shared=pod.claims if len(workload.ordinals) > 1 else ())
-    alike = 0
+    equal_pods = 0
     for ordinal in workload.ordinals or range(template.first, template.first + (template.replicas or 1)):
         claim_keys = {
             claim_template.name: f"{workload.namespace}/{claim_template.name}-{workload.name}-{ordinal}"
@@ -88,7 +88,7 @@ def _number_pods(index: Index, workload: Workload, template: ObservedTemplate, p
             and not any(key in index.claims for key in ephemeral)
             and not any(key in index.reserved for key in claim_keys.values())
         ):
-            alike += 1
+            equal_pods += 1
             continue
         created = tuple(
             claim_template
@@ -99,20 +99,20 @@ def _number_pods(index: Index, workload: Workload, template: ObservedTemplate, p
             pod,
             name=f"{workload.name}-{ordinal}",
             claims=pod.claims + existing,
-            made=created + pod.made,
+            new_claims=created + pod.new_claims,
             devices=_list_devices(template.volumes, workload.namespace, claim_keys),
         )
-    if alike:
-        yield replace(pod, count=alike, made=template.claim_templates + pod.made)
+    if equal_pods:
+        yield replace(pod, count=equal_pods, new_claims=template.claim_templates + pod.new_claims)
 
 
 def _list_present(index: Index, workload: Workload) -> Iterator[PodToStart]:
-    alike: Counter[PodToStart] = Counter()
+    pod_counts: Counter[PodToStart] = Counter()
     for pod in workload.pods:
         if workload.kind != "Pod" and pod.finished:
             continue
-        alike[_repeat(index, workload, pod)] += 1
-    for pod_to_start, count in alike.items():
+        pod_counts[_repeat(index, workload, pod)] += 1
+    for pod_to_start, count in pod_counts.items():
         yield pod_to_start if count == 1 else replace(pod_to_start, name=workload.name, node="", count=count)
 
 
@@ -131,7 +131,7 @@ def _repeat(index: Index, workload: Workload, pod: ObservedPod) -> PodToStart:
         placement=pod.placement,
         node=pod.node if single else "",
         claims=(*(f"{pod.namespace}/{name}" for name in pod.volumes.claims), *kept),
-        made=tuple(
+        new_claims=tuple(
             claim_template for claim_template in pod.volumes.ephemeral if claim_keys[claim_template.name] not in kept
         ),
         inline=pod.volumes.inline,
@@ -141,7 +141,7 @@ def _repeat(index: Index, workload: Workload, pod: ObservedPod) -> PodToStart:
     )
 
 
-def _list_devices(volumes: Volumes, namespace: str, claim_keys: Mapping[str, str] = _NONE) -> tuple[str, ...]:
+def _list_devices(volumes: Volumes, namespace: str, claim_keys: Mapping[str, str] = _NO_KEYS) -> tuple[str, ...]:
     """What answers call the volumes that containers take as raw devices. own: claims by what they are made from."""
     return tuple(
         key

@@ -35,9 +35,9 @@ class PodToStart:
 
     workload: "StatefulSet shop/db". name: "db-0", or that of all. node: where it is bound already, empty for one that is yet
     to be scheduled. count: how many equal ones. claims: "namespace/name". shared: those of them that other pods of the
-    workload have too. made: claims that are made with it. devices: those of its volumes that it takes as raw devices. surges:
-    a rollout starts it before the pod that it replaces ends. leaving: the shapes and nodes of the pods that it replaces. admit: what
-    admission decides by. expected: how many pods its workload asks for.
+    workload have too. new_claims: claims that are made with it. devices: those of its volumes that it takes as raw
+    devices. surges: a rollout starts it before the pod that it replaces ends. leaving: the shapes and nodes of the pods that
+    it replaces. admit: what admission decides by. expected: how many pods its workload asks for.
     """
 
     workload: str
@@ -47,7 +47,7 @@ class PodToStart:
     node: str = ""
     count: int = 1
     claims: tuple[str, ...] = ()
-    made: tuple[ObservedClaim, ...] = ()
+    new_claims: tuple[ObservedClaim, ...] = ()
     inline: tuple[Inline, ...] = ()
     shared: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
@@ -62,8 +62,8 @@ class PodToStart:
         """What answers call its volumes: "namespace/name" of a claim, "new claim namespace/name", "inline name"."""
         return (
             *self.claims,
-            *(f"new claim {self.namespace}/{template.name}" for template in self.made),
-            *(f"inline {one.name}" for one in self.inline),
+            *(f"new claim {self.namespace}/{template.name}" for template in self.new_claims),
+            *(f"inline {inline_volume.name}" for inline_volume in self.inline),
         )
 
 
@@ -100,34 +100,34 @@ Rule = Callable[[PodToStart, int], Sequence[StepAnswer]]
 
 
 class Split:
-    """What a step says of one volume, or of the pod as a whole, on some nodes. about, evidence: of its findings.
+    """What a step says of one volume, or of the pod as a whole, on some nodes. object_name, evidence: of its findings.
 
     What blocks a node wins over what is unknown there, and among equals the first reason stands. The rest passes.
     """
 
-    def __init__(self, step: Step, nodes: int, about: str, evidence: str, volume: str = "") -> None:
+    def __init__(self, step: Step, nodes: int, object_name: str, evidence: str, volume: str = "") -> None:
         self._step: Step = step
         self.nodes = nodes
-        self._about, self._evidence, self._volume = about, evidence, volume
+        self._object_name, self._evidence, self._volume = object_name, evidence, volume
         self._noted: dict[Answer, list[tuple[int, Callable[[], tuple[Finding, ...]]]]] = {"no": [], "unknown": []}
 
-    def block(self, nodes: int, id_: str, message: str, remedy: str, *, about: str = "") -> None:
-        """The pod cannot pass this step on these nodes. about: another object of the finding."""
-        self._note_finding("no", nodes, id_, message, remedy, about)
+    def block(self, nodes: int, id_: str, message: str, remedy: str, *, object_name: str = "") -> None:
+        """The pod cannot pass this step on these nodes. object_name: another object of the finding."""
+        self._note_finding("no", nodes, id_, message, remedy, object_name)
 
-    def doubt(self, nodes: int, id_: str, message: str, remedy: str, *, about: str = "") -> None:
+    def doubt(self, nodes: int, id_: str, message: str, remedy: str, *, object_name: str = "") -> None:
         """Whether it can is not known on these nodes."""
-        self._note_finding("unknown", nodes, id_, message, remedy, about)
+        self._note_finding("unknown", nodes, id_, message, remedy, object_name)
 
     def note(self, answer: Answer, nodes: int, findings: tuple[Finding, ...]) -> None:
         """Either of these, with findings of others."""
         if nodes & self.nodes:
             self._noted[answer].append((nodes, lambda: findings))
 
-    def _note_finding(self, answer: Answer, nodes: int, id_: str, message: str, remedy: str, about: str) -> None:
+    def _note_finding(self, answer: Answer, nodes: int, id_: str, message: str, remedy: str, object_name: str) -> None:
         if nodes & self.nodes:
             # Without a reference to this object: no collector runs that would find a cycle.
-            make = partial(create_finding, id_, about or self._about, message, (self._evidence,), remedy)
+            make = partial(create_finding, id_, object_name or self._object_name, message, (self._evidence,), remedy)
             self._noted[answer].append((nodes, lambda: (make(),)))
 
     def find_nodes(self, answer: Answer) -> int:

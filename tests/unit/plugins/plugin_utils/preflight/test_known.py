@@ -8,7 +8,12 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import ANCHOR, KNOWN, PAGE, create_finding
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import (
+    ANCHOR,
+    EXPLANATIONS,
+    PAGE,
+    create_finding,
+)
 from situations.foreign import CASES as FOREIGN
 from situations.named import SITUATIONS
 from situations.placing import CASES
@@ -18,18 +23,18 @@ ROOT = Path(__file__).parents[5]
 PAGE_HERE = ROOT / "docs" / "docsite" / "rst" / "findings.rst"
 
 
-@pytest.mark.parametrize("id_", KNOWN)
+@pytest.mark.parametrize("id_", EXPLANATIONS)
 def test_it_is_explained(id_: str) -> None:
     page = PAGE_HERE.read_text(encoding="utf-8")
     entry = re.search(rf"^\.\. _\S+\.{id_.lower()}:\n\n{id_} \((\w+)\)\n((?:  .*\n|\n)+)", page, re.MULTILINE)
     assert entry is not None, f"describe {id_} in docs/docsite/rst/findings.rst, with its label, as the entries there"
-    assert entry[1] == KNOWN[id_].severity
+    assert entry[1] == EXPLANATIONS[id_].severity
     text = " ".join(entry[2].split())
-    assert f"Why it matters: {KNOWN[id_].why}" in text
-    assert ("never ready" in text) == KNOWN[id_].doubt
+    assert f"Why it matters: {EXPLANATIONS[id_].why}" in text
+    assert ("never ready" in text) == EXPLANATIONS[id_].doubt
 
 
-@pytest.mark.parametrize("id_", KNOWN)
+@pytest.mark.parametrize("id_", EXPLANATIONS)
 def test_a_situation_makes_it(id_: str) -> None:
     made = [*(one.expected for one in SITUATIONS.values()), *(one.expected for one in PAIRS.values())]
     made += [one.expected for one in FOREIGN]

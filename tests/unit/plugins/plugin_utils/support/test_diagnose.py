@@ -193,7 +193,7 @@ def test_a_host_that_is_down_hides_no_other_host() -> None:
 WAITS = WorkloadPod("shop/orders-0", "win-2", runs=False, event="FailedMount: the share is away")
 UNREGISTERED = {**BLOCKER, "severity": "warning"}
 ORDERS = WorkloadFacts(
-    "shop/orders-0", {"workload": "StatefulSet shop/orders"}, pods=[WAITS], known=["shop/orders", "shop/web"]
+    "shop/orders-0", {"workload": "StatefulSet shop/orders"}, pods=[WAITS], known_names=["shop/orders", "shop/web"]
 )
 
 
@@ -217,7 +217,7 @@ def test_a_workload_that_runs_has_nothing_to_fix_and_an_unknown_one_is_named_wit
     running = replace(ORDERS, pods=[replace(WAITS, runs=True)])
     assert diagnose(CONTROLLER, replace(CLUSTER, blockers=[BLOCKER], workload=running), [HOST]) == ()
     (unknown,) = diagnose(
-        CONTROLLER, replace(CLUSTER, workload=WorkloadFacts("shop/order", None, known=ORDERS.known)), [HOST]
+        CONTROLLER, replace(CLUSTER, workload=WorkloadFacts("shop/order", None, known_names=ORDERS.known_names)), [HOST]
     )
     assert (unknown.id, unknown.expected.split(",")[0]) == ("CSI-X22", "one of shop/orders")
     assert diagnose(CONTROLLER, replace(CLUSTER, unread="forbidden.", workload=ORDERS), [HOST])[0].id == "CSI-X18"
