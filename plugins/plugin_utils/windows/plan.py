@@ -211,8 +211,8 @@ def _refuse_unsafe_parent(desired: Desired, snapshot: HostSnapshot) -> ChangeRef
     if snapshot.links:
         return ChangeRefusedError(
             "directory_unsafe",
-            f"install_dir: {', '.join(snapshot.links)} is a junction or symbolic link, and whoever made it decides where csi-proxy runs "
-            "from as SYSTEM. Expected directories.",
+            f"install_dir: {', '.join(snapshot.links)} is a junction or symbolic link, expected directories: the owner of a link "
+            "decides from where csi-proxy runs as SYSTEM.",
             f"Delete it (cmd /c rd {snapshot.links[0]}), which keeps what it leads to, or set install_dir to another directory.",
         )
     lists = dict(snapshot.access)
