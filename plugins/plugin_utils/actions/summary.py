@@ -13,10 +13,15 @@ from ..base.table import render_table, wrap
 from ..preflight.render.words import format_list
 
 # The worst verdict a node has with any of its drivers is the node's.
-_ORDER = ("red", "waiting", "unproven", "not checked", "green")
+_ORDER = ("red", "waiting", "unproven", "not checked", "outdated", "green")
 # Keys that are kept of the evaluation of volumes.
 _READINESS = ("verdict", "counts", "taken_at", "unread", "table")
-_MEANS = {"unproven": " (registered; csi-proxy and its pipes, or a driver, were not read)"}
+_MEANS = {
+    "unproven": " (registered; csi-proxy and its pipes, or a driver, were not read)",
+    "outdated": " (the plugin pod works, and has an older template)",
+}
+# What a node may lack that takes volumes all the same: its pod has not been replaced yet.
+_OLDER_TEMPLATE = "CSI-G14"
 # What was not read is neither able nor unable to take volumes.
 _SHOWN = {"unproven": "not read"}
 _WIDTH = 120
@@ -157,8 +162,9 @@ def render_summary(summary: Mapping[str, Any], ended: Sequence[str] = (), *, che
     node_rows = [row for row in nodes if row["node"]]
     checked = [row for row in node_rows if row["verdict"] != "not checked"]
     evaluated = [row for row in checked if row["verdict"] != "unproven"]
-    green, unread = sum(row["verdict"] == "green" for row in evaluated), len(checked) - len(evaluated)
-    count = f"{green} of {len(evaluated)} Windows nodes can take CSI volumes now" if evaluated else ""
+    able = sum(row["verdict"] in ("green", "outdated") for row in evaluated)
+    unread = len(checked) - len(evaluated)
+    count = f"{able} of {len(evaluated)} Windows nodes can take CSI volumes now" if evaluated else ""
     parts = [count or ("" if unread else "no Windows node was checked")]
     parts += [f"{unread} Windows {'node was' if unread == 1 else 'nodes were'} not read"] if unread else []
     parts += [f"{_others(len(node_rows) - len(checked))} not checked"] if checked and node_rows != checked else []
@@ -199,7 +205,7 @@ def _by_verdict(rollout: Mapping[str, Any]) -> dict[str, Any]:
         return {"unread": rollout["unread"]}
     nodes_by_verdict: dict[str, Any] = {}
     for node in rollout.get("nodes") or ():
-        nodes_by_verdict.setdefault(node["verdict"], []).append(node["node"])
+        nodes_by_verdict.setdefault(_name_verdict(node), []).append(node["node"])
     return nodes_by_verdict
 
 
@@ -303,7 +309,7 @@ def _gate(rollouts: Mapping[str, Mapping[str, Any]], hosts: Iterable[str]) -> di
             lacks = "; ".join(lack["message"] for lack in node.get("lacks") or [])
             named = f"{driver}: {lacks}" if several else lacks
             why = named if lacks else "; ".join([f"{driver} registered, pod Ready", *(node.get("notes") or [])])
-            verdicts.setdefault(node["node"], []).append((node["verdict"], why))
+            verdicts.setdefault(node["node"], []).append((_name_verdict(node), why))
         for entry in rollout.get("others") or []:
             unchecked_verdicts.setdefault(entry["node"], []).append(("not checked", entry["reason"]))
     # A driver that places no pod on a node says nothing about it where another one does.
@@ -318,6 +324,11 @@ def _gate(rollouts: Mapping[str, Mapping[str, Any]], hosts: Iterable[str]) -> di
         )
         for name, node_verdicts in verdicts.items()
     }
+
+
+def _name_verdict(node: Mapping[str, Any]) -> str:
+    is_outdated = {lack.get("id") for lack in node.get("lacks") or ()} == {_OLDER_TEMPLATE}
+    return "outdated" if is_outdated else str(node["verdict"])
 
 
 def _worst(verdicts: Iterable[str]) -> str:

@@ -107,6 +107,19 @@ def test_nodes_that_were_not_read_are_not_counted_as_unable() -> None:
     assert "1 of 1 Windows nodes can take CSI volumes now; 1 Windows node was not read" in some
 
 
+def test_a_node_whose_plugin_pod_has_an_older_template_takes_volumes() -> None:
+    lack = {"id": "CSI-G14", "message": "pod vsphere-1 still runs an older template"}
+    older = {"nodes": [{"node": "win-1", "verdict": "waiting", "lacks": [lack]}], "others": []}
+    summary = summarize([host("win-1")], {"vsphere": older}, [])
+    assert summary["verdict"] == "outdated"
+    text = render_summary(summary)
+    assert "1 of 1 Windows nodes can take CSI volumes now" in text
+    assert "outdated: win-1 (the plugin pod works, and has an older template)" in text
+    gone = {"id": "CSI-G42", "message": "the pipe is gone"}
+    broken = {"nodes": [{"node": "win-1", "verdict": "red", "lacks": [lack, gone]}], "others": []}
+    assert summarize([host("win-1")], {"vsphere": broken}, [])["verdict"] == "red"
+
+
 def test_a_driver_that_is_not_deployed_yet_leaves_no_node_green() -> None:
     """The facts of enable_csi --check with a new driver."""
     new: dict[str, Any] = {"nodes": [], "others": [], "daemonset": None}
