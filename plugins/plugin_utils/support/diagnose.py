@@ -45,6 +45,8 @@ _OF_TRANSPORT: Mapping[tuple[str, str], str] = {
 }
 _WITHOUT_PASSWORD = frozenset({"kerberos", "certificate"})
 
+# Of a pod that no controller recreates: it has its volumes, and a drain would end it.
+_OF_A_DRAIN = "CSI-W07"
 # That a driver is unproven, because its host was not read.
 _UNPROVEN = frozenset({"CSI-G40", "CSI-G41"})
 # Windows error 1219, as Win32 code and as HRESULT: https://learn.microsoft.com/windows/win32/debug/system-error-codes--1000-1299-
@@ -378,7 +380,7 @@ def _diagnose_driver(cluster: ClusterFacts, reported: set[str], unread: set[str]
         # What a host reported is in the layer of csi-proxy already.
         follows = blocker["id"] in _UNPROVEN and any(blocker["object"].startswith(f"Node {node},") for node in unread)
         if blocker["id"] not in reported and not follows:
-            severity: Severity = blocker.get("severity", "blocker")
+            severity: Severity = "warning" if blocker["id"] == _OF_A_DRAIN else blocker.get("severity", "blocker")
             texts = blocker["object"], blocker["message"], ABSENCE, blocker["remedy"]
             yield Diagnosis("driver", blocker["id"], severity, *texts)
 

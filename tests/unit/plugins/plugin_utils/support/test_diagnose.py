@@ -230,6 +230,13 @@ def test_a_stopped_service_stands_for_its_pipes() -> None:
     assert len(diagnose(CONTROLLER, replace(CLUSTER, blockers=blockers), [HOST])) == 2
 
 
+def test_a_pod_that_no_controller_recreates_is_a_warning_of_the_next_drain() -> None:
+    cluster = replace(CLUSTER, blockers=[{**BLOCKER, "id": "CSI-W07"}])
+    found = diagnose(CONTROLLER, cluster, [HOST])
+    assert [(diagnosis.id, diagnosis.severity) for diagnosis in found] == [("CSI-W07", "warning")]
+    assert is_passed(found, "blocked")
+
+
 def test_who_uses_a_lost_share_or_the_same_server_is_named() -> None:
     lost_share = state(smb_mappings=[{"local": "", "remote": r"\\NAS\share", "status": 2}])
     users = [
