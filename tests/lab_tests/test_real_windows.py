@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 import yaml
 from real_windows import __main__ as accept
-from real_windows import transcript
 from unit.plugins.plugin_utils.windows.simulated import NEW, OLD, Artifacts
 
 from lab_tests.conftest import MakeHost, Pki, Serve
@@ -51,5 +51,6 @@ def test_the_play_is_accepted_without_a_difference(
     )
     assert (kept / "differences.txt").read_text(encoding="utf-8") == ""
     assert code == 0
-    cases = [one for one in transcript.read(kept / f"{transport}.jsonl") if "case" in one]
-    assert bool(cases) == transport.startswith("winrm")
+    conformance = json.loads((kept / "conformance.json").read_text(encoding="utf-8"))
+    assert conformance["image"]
+    assert bool(conformance["answers"]) == transport.startswith("winrm")

@@ -3,13 +3,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """`python -m real_windows --binaries FOLDER --transcripts FOLDER [HOST ...]`: accept csi-proxy on each host, one by one.
 
-Leaves a transcript a host, and differences.txt. Fails when a play fails or an answer differs.
+Leaves a transcript a host, differences.txt, and conformance.json with the answers to the lines of the case table, which
+`python -m real_windows.captures` takes into the table. Fails when a play fails or an answer differs.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import platform
 import subprocess
 import sys
 import threading
@@ -18,6 +21,7 @@ from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 from real_windows import transcript
 
@@ -36,11 +40,13 @@ def served(folder: Path) -> Iterator[str]:
     server.server_close()
 
 
-def accept(host: str, inventory: Path, binaries: Path, url: str, record: Path) -> int:
-    """Run the play on a host; its exit code."""
+def accept(play: Path, host: str, inventory: Path, binaries: Path, url: str, record: Path) -> int:
+    """Run a play on a host; its exit code."""
     environment = {
         **os.environ,
-        "ANSIBLE_ACTION_PLUGINS": str(HERE / "action"),
+        "ANSIBLE_ACTION_PLUGINS": ":".join(
+            filter(None, (os.environ.get("ANSIBLE_ACTION_PLUGINS"), str(HERE / "action")))
+        ),
         "ANSIBLE_CALLBACK_PLUGINS": str(HERE / "callback"),
         "ANSIBLE_CALLBACKS_ENABLED": "transcript",
         transcript.FILE: str(record),
@@ -57,11 +63,12 @@ def accept(host: str, inventory: Path, binaries: Path, url: str, record: Path) -
         f"csi_proxy_url={url}",
     ]
     program = str(Path(sys.executable).with_name("ansible-playbook"))
-    return subprocess.run([program, *words, str(HERE / "acceptance.yml")], check=False, env=environment).returncode
+    return subprocess.run([program, *words, str(play)], check=False, env=environment).returncode
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m real_windows", description="Accept csi-proxy on Windows hosts.")
+    parser.add_argument("--play", type=Path, default=HERE / "acceptance.yml")
     parser.add_argument("--inventory", type=Path, default=HERE / "inventory.yml")
     parser.add_argument("--binaries", type=Path, required=True, help="folder with csi-proxy-<release>.exe and .sha256")
     parser.add_argument("--transcripts", type=Path, required=True, help="folder for what was sent and answered")
@@ -69,13 +76,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     options.transcripts.mkdir(parents=True, exist_ok=True)
     lines: list[str] = []
+    answers: list[dict[str, Any]] = []
     with served(options.binaries) as url:
         for host in options.hosts:
             record = options.transcripts / f"{host}.jsonl"
             record.write_text("", encoding="utf-8")
-            code = accept(host, options.inventory.resolve(), options.binaries.resolve(), url, record)
+            code = accept(options.play, host, options.inventory.resolve(), options.binaries.resolve(), url, record)
             lines += [f"{host}: the play ended with {code}"] if code else []
-            lines += [f"{host}: {text}" for text in transcript.differences(transcript.read(record))]
+            records = transcript.read(record)
+            lines += [f"{host}: {text}" for text in transcript.differences(records)]
+            answers += [entry for entry in records if "case" in entry]
+    # GitHub's machines name their image so (actions/runner-images, Configure-SystemEnvironment.ps1).
+    image = " ".join(os.environ.get(name, "") for name in ("ImageOS", "ImageVersion")).strip() or platform.node()
+    text = json.dumps({"image": image, "answers": answers}, ensure_ascii=False, indent=1)
+    (options.transcripts / "conformance.json").write_text(text, encoding="utf-8")
     (options.transcripts / "differences.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     print("\n".join(lines) or "every answer was as expected")
     return 1 if lines else 0

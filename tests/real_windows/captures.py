@@ -1,23 +1,25 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`python -m real_windows.captures [TRANSCRIPT ...]`: count the answers of the lab that no capture of real Windows proves, and list them.
+"""`python -m real_windows.captures [CONFORMANCE ...]`: count the answers of the lab that no capture of real Windows proves, and list them.
 
-Transcripts are those of the Windows workflow: an answer that one of them repeats is captured.
+With files conformance.json of the Windows workflow's artifacts, first write what Windows answered to the case table. Where that is
+not what the table said, `git diff` shows it, and tests/lab_tests/test_conformance.py then fails until the lab's model follows.
 """
 
 from __future__ import annotations
 
+import json
+import re
 import sys
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from lab.windows.conformance import Case, load
+from lab.windows.conformance import TABLE, Case, load
 
-from real_windows import transcript
-
-CAPTURED, DESCRIBED, UNNAMED = "captured", "described", "unnamed"
+# Begins the source of an answer that the workflow captured; the image's name and release follow.
+WORKFLOW = "actions/runner-images "
 # Records that show what Windows printed; Wine's tests also run on Windows, and their .exp files have its answers. Another source
 # describes Windows: a document, the source code of a program.
 CAPTURES = (
@@ -28,9 +30,11 @@ CAPTURES = (
     "Stack Overflow question 23091906",
     "Stack Overflow question 31173772",
     "ValdikSS/GoodbyeDPI#440",
+    "Velocidex/velociraptor#4206",
     "chengr28/Pcap_DNSProxy#365",
     "continuedev/continue#6535",
     "curl/curl#7384",
+    "dotnet/docs docs/core/extensions/windows-service.md",
     "drittich/DnsTube#53",
     "dtgm/chocolatey-packages#233",
     "eth-brownie/brownie#1305",
@@ -48,44 +52,51 @@ CAPTURES = (
     "wazuh/wazuh-qa#3021",
     "wine-mirror/wine programs/cmd/tests",
 )
-# Kinds of sources, without a name by which a reader finds one.
-KINDS = (
-    "general knowledge",
-    "issue threads",
-)
 # The lab's own refusals, which are no answers of Windows.
 OWN = ("the lab's own", "the userland refuses")
 
 
-def classify(case: Case, repeated: frozenset[str] = frozenset()) -> str:
-    """What proves a case. repeated: names of the cases that a transcript repeats."""
-    if case.name in repeated or case.source.startswith(CAPTURES):
-        return CAPTURED
-    return UNNAMED if case.source.startswith(KINDS) else DESCRIBED
+def is_captured(case: Case) -> bool:
+    return case.source.startswith((WORKFLOW, *CAPTURES))
 
 
-def find_repeated(records: Iterable[dict[str, object]]) -> frozenset[str]:
-    """Names of the cases whose answers on real Windows are as the lab's."""
-    answers = [record for record in records if "case" in record and not record.get("setup")]
-    return frozenset(str(answer["case"]) for answer in answers if not transcript.differences([answer]))
+def adopt(conformance: dict[str, Any], folder: Path = TABLE) -> None:
+    """Write the answers of one image of Windows to the case table."""
+    answers = {answer["case"]: answer for answer in conformance["answers"] if not answer.get("setup")}
+    for path in folder.glob("*.json"):
+        cases = [
+            take_answer(raw, answers[raw["name"]], conformance["image"]) if raw["name"] in answers else raw
+            for raw in json.loads(path.read_text(encoding="utf-8"))
+        ]
+        rows = ",\n".join(f"  {json.dumps(raw, ensure_ascii=False)}" for raw in cases)
+        path.write_text(f"[\n{rows}\n]\n", encoding="utf-8")
 
 
-def report(repeated: frozenset[str] = frozenset()) -> list[str]:
+def take_answer(raw: dict[str, Any], answer: dict[str, Any], image: str) -> dict[str, Any]:
+    """A case as the table has it, from now on with Windows as its source. Its answer stays where Windows repeated it."""
+    case = Case.read(raw, TABLE)
+    source = WORKFLOW + image
+    if not case.differences(answer["rc"], answer["stdout"], answer["stderr"]):
+        return {**raw, "source": source}
+    kept = {key: value for key, value in raw.items() if key not in ("rc", "stdout", "stdout_regex", "stderr_regex")}
+    printed = {"stderr_regex": f"^{re.escape(answer['stderr'])}$"} if answer["stderr"] else {}
+    return {**kept, "source": source, "rc": answer["rc"], "stdout": answer["stdout"], **printed}
+
+
+def report() -> list[str]:
     """The counts, then each answer without a capture."""
     cases = [case for case in load() if not case.source.startswith(OWN)]
-    kinds = {case.name: classify(case, repeated) for case in cases}
-    counts = Counter(kinds.values())
-    unproven = [case for case in cases if kinds[case.name] != CAPTURED]
+    unproven = [case for case in cases if not is_captured(case)]
     return [
-        f"{len(cases)} answers of Windows: {counts[CAPTURED]} captured; {len(unproven)} without a capture, of which "
-        f"{counts[DESCRIBED]} have a named source and {counts[UNNAMED]} have none",
+        f"{len(cases)} answers of Windows: {len(cases) - len(unproven)} captured; {len(unproven)} without a capture",
         *(f"{case.name}: {case.line} ({case.source})" for case in unproven),
     ]
 
 
 def main(arguments: Sequence[str] = sys.argv[1:]) -> int:
-    records = [record for name in arguments for record in transcript.read(Path(name))]
-    print("\n".join(report(find_repeated(records))))
+    for name in arguments:
+        adopt(json.loads(Path(name).read_text(encoding="utf-8")))
+    print("\n".join(report()))
     return 0
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
-import pytest
 from lab.windows.conformance import Case, load
 from real_windows import captures
 from unit.plugins.shown import RST
@@ -20,32 +20,37 @@ def test_the_page_of_the_lab_has_the_count() -> None:
 
 def test_every_name_of_a_source_is_that_of_a_case() -> None:
     sources = [case.source for case in load()]
-    names = (*captures.CAPTURES, *captures.KINDS, *captures.OWN)
+    names = (*captures.CAPTURES, *captures.OWN)
     assert [name for name in names if not any(source.startswith(name) for source in sources)] == []
 
 
-def test_a_source_that_is_not_known_is_no_capture() -> None:
-    assert captures.classify(Case("new", "ver", "another/project#1")) == captures.DESCRIBED
-    assert captures.classify(Case("new", "ver", "issue threads")) == captures.UNNAMED
+def test_every_source_can_be_found() -> None:
+    assert [case.name for case in load() if case.source.startswith(("general knowledge", "issue threads"))] == []
 
 
-def test_an_answer_that_windows_repeats_is_captured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    cases = {case.name: case for case in load() if case.stdout and captures.classify(case) != captures.CAPTURED}
-    repeated, different = list(cases)[:2]
-    setup = {"case": different, "setup": True, "line": "ver", "rc": 0, "stdout": "", "stderr": ""}
-    records = [
-        setup,
-        *(
-            {"case": name, "line": cases[name].line, "rc": cases[name].rc, "stdout": text, "stderr": ""}
-            for name, text in ((repeated, cases[repeated].stdout), (different, "something else\r\n"))
-        ),
-        {"line": "ver", "rc": 0, "stdout": "", "stderr": ""},
+def test_what_windows_answered_replaces_what_the_table_guessed(tmp_path: Path) -> None:
+    repeated: dict[str, Any] = {
+        "name": "repeated",
+        "source": "a document",
+        "line": "ver",
+        "rc": 1,
+        "stdout_regex": "^one",
+    }
+    guessed = {"name": "guessed", "source": "a document", "line": "vol", "setup": ["ver"], "stdout": "two\r\n"}
+    untouched: dict[str, Any] = {"name": "untouched", "source": "a document", "line": "cd", "stdout": "Größe\r\n"}
+    table = tmp_path / "cmd.json"
+    table.write_text(json.dumps([repeated, guessed, untouched]), encoding="utf-8")
+    answers = [
+        {"case": "repeated", "line": "ver", "rc": 1, "stdout": "one\r\n", "stderr": ""},
+        {"case": "guessed", "line": "ver", "setup": True, "rc": 0, "stdout": "", "stderr": ""},
+        {"case": "guessed", "line": "vol", "rc": 5, "stdout": "", "stderr": "Access is denied.\r\n"},
     ]
-    transcript = tmp_path / "winrm.jsonl"
-    transcript.write_text("".join(f"{json.dumps(record)}\n" for record in records), encoding="utf-8")
-    captures.main([])
-    before = capsys.readouterr().out.splitlines()
-    captures.main([str(transcript)])
-    after = capsys.readouterr().out.splitlines()
-    assert [line.split(": ")[0] for line in before[1:] if line not in after] == [repeated]
-    assert len(after) == len(before) - 1
+    captures.adopt({"image": "win25 20260818.207", "answers": answers}, tmp_path)
+    source = "actions/runner-images win25 20260818.207"
+    captured, corrected, third = load(tmp_path)
+    assert captured == Case(**{**repeated, "source": source})
+    assert third == Case(**untouched)
+    assert (corrected.source, corrected.setup, corrected.rc, corrected.stdout) == (source, ("ver",), 5, "")
+    assert corrected.differences(5, "", "Access is denied.\r\n") == []
+    assert corrected.differences(5, "", "Denied.\r\n") != []
+    assert [captures.is_captured(case) for case in (captured, corrected, third)] == [True, True, False]
