@@ -19,6 +19,7 @@ from ..plugin_utils.actions.cluster_action import find_secrets, read_access, rea
 from ..plugin_utils.actions.host_results import read_plans
 from ..plugin_utils.actions.interruption import Interrupted, interruptible
 from ..plugin_utils.base.documented import ArgumentSpec
+from ..plugin_utils.base.screen import display_line
 from ..plugin_utils.base.start import INPUTS
 from ..plugin_utils.kube.connect import CLUSTER_ARG_SPEC, connect
 from ..plugin_utils.kube.errors import ClusterError
@@ -258,4 +259,4 @@ class ActionModule(WindowsAction):
             raise NodeError(error.reason, str(error), result=dict(result)) from error
 
     def _show(self, text: str) -> None:
-        self._display.display(f"  {remove_values(text, self._secrets)}")
+        display_line(self._display.display, f"  {remove_values(text, self._secrets)}")

@@ -26,6 +26,7 @@ from ..plugin_utils.actions.summary import (
 )
 from ..plugin_utils.base.documented import read_argument_spec
 from ..plugin_utils.base.files import write_whole
+from ..plugin_utils.base.screen import display_line
 from ..plugin_utils.base.start import INPUTS, refuse_unchecked_inputs
 
 # What the results of diagnose and verify list; the file has it, and the statistic does not.
@@ -90,7 +91,7 @@ class ActionModule(ActionBase):
             outcome = "refused"
         summary.update(next=commands, outcome=outcome or ("failed" if failure else "done"))
         if text:
-            self._display.display(f"\n{text.lstrip()}")
+            display_line(self._display.display, f"\n{text.lstrip()}")
         result.update(changed=False, summary=summary, path=None)
         if refusal and (options["nodes"] or options["removed"]) and not options["rescue"]:
             # No task behind it fails, and a run of this task alone has nothing to report.
@@ -106,7 +107,7 @@ class ActionModule(ActionBase):
         try:
             content = json.dumps(summary, indent=2, sort_keys=True).encode()
             result["path"] = write_whole(folder, name, content)
-            self._display.display(f"written to {result['path']}")
+            display_line(self._display.display, f"written to {result['path']}")
         except OSError as error:
             result["warnings"] = [
                 f"{os.path.join(folder, name)} cannot be written: {error.strerror}. The statistic kubewin_summary holds the summary. "

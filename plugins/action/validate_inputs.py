@@ -24,6 +24,7 @@ from ..plugin_utils.actions.hosts import ON_HOSTS, Chosen, not_named, nothing_to
 from ..plugin_utils.actions.inputs import INPUTS, as_list, blank, parse_inputs, switched, wrong
 from ..plugin_utils.actions.tags import wrong_tags
 from ..plugin_utils.base.documented import read_argument_spec
+from ..plugin_utils.base.screen import display_line
 from ..plugin_utils.catalog.registry import DRIVERS
 from ..plugin_utils.support.diagnose import explain_missing_packages
 from ..plugin_utils.windows.desired import CSI_PROXY
@@ -69,9 +70,10 @@ class ActionModule(ActionBase):
             # Its other plays are on localhost.
             hosts = pattern if windows and values["upgrade_hook"] == "tasks" else "all:!all"
         if playbook == "enable_csi" and not windows:
-            self._display.display(
+            display_line(
+                self._display.display,
                 f"  No Windows host in the inventory ({pattern}): csi-proxy on the nodes is not read. Nodes can register, but stay "
-                "unproven until their hosts are read or a pod has written to a volume there."
+                "unproven until their hosts are read or a pod has written to a volume there.",
             )
         reads = hosts not in ("localhost", "all:!all") and not values.get("snapshot_from")
         return {

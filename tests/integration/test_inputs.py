@@ -8,12 +8,14 @@ What each may be is tried in the unit tests; here, that every playbook asks befo
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.playbooks import ROOT, Run, lines, play
+from integration.playbooks import PATIENCE, ROOT, Run, command, lines, play, read
 
 UNREACHABLE = "192.0.2.1,"
 HOSTS = {"kubewin_hosts": "all"}
@@ -211,3 +213,24 @@ def test_a_refusal_is_one_with_any_tag() -> None:
     run = play("playbooks/upgrade.yml", "localhost,", "--tags", "nothing", variables={"kubewin_upgrade_hook": "tasks"})
     assert run.code != 0, run.screen
     assert "kubewin_upgrade_tasks is not given" in run.summary["failure"]
+
+
+@pytest.mark.parametrize("core", lines())
+def test_a_run_whose_output_nobody_reads_any_more_ends(core: str, tmp_path: Path) -> None:
+    """As one that is piped into `head`, or whose connection to the controller was lost."""
+    record, (reader, writer) = tmp_path / "record.jsonl", os.pipe()
+    os.close(reader)
+    given = {"kubewin_drivers": "vsphere", "kubewin_kubeconfig": str(tmp_path / "missing")}
+    words, environment = command("playbooks/enable_csi.yml", "localhost,", record=record, core=core, variables=given)
+    subprocess.run(
+        words,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=writer,
+        stderr=subprocess.DEVNULL,
+        timeout=PATIENCE,
+        check=False,
+    )
+    os.close(writer)
+    tasks = [event["action"] for event in read(record) if event["event"] == "ok"]
+    assert tasks[-1].endswith("summary")

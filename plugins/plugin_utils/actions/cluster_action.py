@@ -27,6 +27,7 @@ from ansible.plugins.action import ActionBase
 
 from ..base.documented import ArgumentSpec
 from ..base.redaction.names import list_kubeconfig_secrets, list_texts
+from ..base.screen import display_line
 from ..base.start import INPUTS, refuse_unchecked_inputs
 from ..kube.client import Client
 from ..kube.connect import CLUSTER_ARG_SPEC, connect
@@ -115,7 +116,7 @@ class ClusterAction(ActionBase):
     def display(self, *lines: str) -> None:
         """Display lines at once, without secrets."""
         for line in lines:
-            self._display.display(remove_values(line, self.secrets))
+            display_line(self._display.display, remove_values(line, self.secrets))
 
     def warn(self, text: str) -> None:
         """Add a warning to the result."""

@@ -9,6 +9,7 @@ import gc
 import time
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Set
+from functools import partial
 from typing import Any, ClassVar
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
@@ -16,6 +17,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
 from ..base.documented import ArgumentSpec
+from ..base.screen import display_line
 from ..base.start import INPUTS, refuse_unchecked_inputs
 from ..base.waiting import repeat_pauses, report_progress, spell
 from .channel import open_channel
@@ -56,7 +58,7 @@ class WindowsAction(ActionBase):
             host, began = (task_vars or {}).get("inventory_hostname", ""), time.monotonic()
             try:
                 with report_progress(
-                    self._display.display,
+                    partial(display_line, self._display.display),
                     lambda: f"  {host}: {self._doing} ({spell(time.monotonic() - began)} so far)",
                     self.seldom,
                 ):
