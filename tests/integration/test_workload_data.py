@@ -9,21 +9,16 @@ import fcntl
 import os
 import re
 import shutil
-import signal
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import yaml
 from ansible_collections.kubewin.csi.plugins.action import volume_data
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.apply import UpgradeExecutor, UpgradeObserver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import ChangeObject
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.observation import read_pod
 from integration import storage
-from integration.kube import connect
-from integration.playbooks import ROOT, family, finish, meanwhile, play, start
+from integration.playbooks import ROOT, play
 from integration.storage import PODS, claim, pod, runs, storage_class
 from lab import handle
 from lab.cluster import access, in_tree, workload
@@ -275,31 +270,6 @@ def test_the_guides_playbook_records_files_and_reports_missing_ones(shop: Shop, 
     compared = play(str(playbook), "localhost,", "-e", "compare=true", apart=tmp_path / "another")
     assert compared.code != 0
     assert "missing: gone.txt: the file is missing" in compared.screen
-
-
-def test_an_upgrade_leaves_the_pod_that_reads_a_volume_to_its_run(shop: Shop, tmp_path: Path) -> None:
-    client, journal, record = (
-        connect(str(shop.lab.state.kubeconfigs["admin"])),
-        cast(Any, None),
-        tmp_path / "record.jsonl",
-    )
-    observer = UpgradeObserver(client, "", lambda: None)
-    with shop.lab.settings(start_delay=3.0):
-        variables = {"kubeconfig": str(shop.kubeconfig), "renew": True}
-        process = start(str(shop.playbook), "localhost,", record=record, variables=variables)
-        meanwhile(process, lambda: shop.lab.api.items(PODS), "its pod is there")
-        running = family(process.pid)
-        for number in running:
-            os.kill(number, signal.SIGSTOP)
-        pods = tuple(read_pod(pod) for pod in shop.lab.api.items(PODS))
-        UpgradeExecutor(client, observer, lambda _line: None).execute(ChangeObject("evict", "win-1", journal, pods))
-        for number in running:
-            os.kill(number, signal.SIGCONT)
-        run = finish(process, record)
-    assert run.code == 0, run.screen
-    (refusal,) = [why for _when, why in observer._refused.values()]
-    assert "its run may be alive: " in refusal
-    assert shop.lab.api.items(f"/apis/coordination.k8s.io/v1/namespaces/{access.NAMESPACE}/leases") == []
 
 
 def test_an_unreadable_volume_is_reported_with_the_reason(shop: Shop) -> None:

@@ -19,9 +19,6 @@ from ..kube import kinds
 from ..kube.client import Client
 from ..kube.daemon_set import ObservedDaemonSet
 from ..kube.errors import ClusterError
-from ..kube.holder import Held
-from ..kube.labels import MANAGED_BY, MANAGER, PART_OF
-from ..kube.lease import read_uptime
 from ..kube.modify import modify
 from ..kube.node import ObservedNode, Taint
 from ..kube.pod import PodFacts
@@ -185,26 +182,17 @@ class UpgradeObserver:
 
 
 class UpgradeExecutor:
-    """Changes the cluster. client: checks before each write that the run may still do it. notify: progress callback.
+    """Changes the cluster. client: checks before each write that the run may still do it. notify: progress callback."""
 
-    clock: runs also while this machine sleeps.
-    """
-
-    def __init__(
-        self, client: Client, observer: UpgradeObserver, notify: Callable[[str], None], *, clock: Callable[[], float] = read_uptime
-    ) -> None:  # fmt: skip
-        self._client, self._observer, self._notify, self._clock = client, observer, notify, clock
-        # When each version of a Lease was first read.
-        self._seen: dict[tuple[str, str], float] = {}
+    def __init__(self, client: Client, observer: UpgradeObserver, notify: Callable[[str], None]) -> None:
+        self._client, self._observer, self._notify = client, observer, notify
 
     def execute(self, action: ChangeObject) -> None:
         """Make one change; the next observation shows its effect."""
         if action.kind == "evict":
             for pod in action.pods:
                 try:
-                    why = self._find_live_run(pod) or self._client.evict(
-                        pod.name, pod.namespace, pod.uid, dry_run=False, version=pod.version
-                    )
+                    why = self._client.evict(pod.name, pod.namespace, pod.uid, dry_run=False, version=pod.version)
                 except ClusterError as error:
                     if error.status != 409:
                         raise
@@ -216,27 +204,6 @@ class UpgradeExecutor:
                     self._notify(f"{action.node}: {pod.title} is evicted")
             return
         modify(self._client, kinds.NODE, action.node, None, lambda node: _build_patch(node, action))
-
-    def _find_live_run(self, pod: PodFacts) -> str:
-        """Which other run of this collection may work with a helper pod, by the Leases of its feature; empty if none does.
-
-        A run counts as ended once its Lease did not change for as long as it lasts, by the clock of this run.
-        """
-        manager, feature = pod.owner
-        if manager != MANAGER:
-            return ""
-        try:
-            leases = self._client.list(kinds.LEASE, label_selector=f"{MANAGED_BY}={MANAGER},{PART_OF}={feature}").items
-        except ClusterError as error:
-            if error.status != 403:
-                raise
-            return f"the Leases that show whether its run ended cannot be read: {error}"
-        read_at, server_time = self._clock(), self._client.now()
-        helds = [held for held in (Held.from_object(lease, server_time) for lease in leases) if held is not None]
-        for held in helds:
-            self._seen.setdefault((held.holder, held.version), read_at)
-        live = (held for held in helds if read_at - self._seen[held.holder, held.version] < held.lasts)
-        return next((f"its run may be alive: {held}" for held in live), "")
 
     def dry_run_evictions(self, node: str, pods: Sequence[PodFacts]) -> list[str]:
         """Return why the API server would refuse to evict these pods now."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from ..kube.labels import MANAGER
 from ..kube.pod import PodFacts
 
 # After its grace period a pod should have ended; this much later it is reported.
@@ -42,6 +43,11 @@ def plan_drain(pods: Iterable[PodFacts], refused: Mapping[str, str], current_tim
                     f"{pod.title} should have ended at {pod.deleting_since:%H:%M:%SZ}; check its node's kubelet and "
                     "its finalizers"
                 )
+            continue
+        if pod.owner[0] == MANAGER:
+            blocked.append(
+                f"{pod.title} works for {pod.owner[1] or 'another run'}, which deletes it; if that run was killed, delete the pod"
+            )
             continue
         if not pod.owner[0]:
             never.append(f"{pod.title} has no controller that would recreate it; delete it")

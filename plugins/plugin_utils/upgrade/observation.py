@@ -91,7 +91,7 @@ class UpgradeNode:
 
 
 def read_pod(pod: Mapping[str, Any]) -> PodFacts:
-    """Read a core/v1 Pod. One of another run of this collection may be evicted once that ended; its volume is not a workload's."""
+    """Read a core/v1 Pod. One of another run of this collection has that run as its owner; its volume is not a workload's."""
     facts = PodFacts.from_object(pod)
     feature = str((pod["metadata"].get("labels") or {}).get(PART_OF, ""))
     return replace(facts, owner=(MANAGER, feature), volumes=False) if is_of_run(pod) else facts

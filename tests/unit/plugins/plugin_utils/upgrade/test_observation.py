@@ -5,17 +5,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from typing import Any
 
-import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.apply import UpgradeExecutor, UpgradeObserver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import ChangeObject
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.drain import plan_drain
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import UpgradeWorkload
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.observation import UpgradeNode, read_pod
-from unit.plugins.plugin_utils.kube.fakes import ObjectStore, client_of
 
 NOW = datetime(2026, 11, 21, 20, 0, tzinfo=timezone.utc)
 
@@ -57,45 +53,18 @@ def test_a_pod_without_a_controller_keeps_everything() -> None:
     assert why.startswith("pod shop/alone has no controller that would recreate it")
 
 
-def test_a_pod_that_a_killed_run_left_is_evicted_and_carries_no_volume_of_a_workload() -> None:
-    labels = {"app.kubernetes.io/managed-by": "kubewin.csi"}
-    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "proof"}}]
-    metadata = {"namespace": "proof", "name": "left", "uid": "u-left", "labels": labels}
-    left = read_pod({"metadata": metadata, "spec": {"volumes": volumes}, "status": {"phase": "Running"}})
-    assert [one.name for one in plan_drain([left], {}, NOW).evict] == ["left"]
-    assert not left.volumes
-
-
-@pytest.mark.parametrize(("feature", "renewed", "waited", "evicted"), [
-    ("kubewin-verify", 20, 44, False), ("kubewin-verify", 20, 46, True), ("convert", 20, 0, True),
-    # By the clock of another API server: the run may be alive all the same.
-    ("kubewin-verify", 3600, 44, False), ("kubewin-verify", -3600, 46, True),
-])  # fmt: skip
-def test_a_helper_pod_is_evicted_once_its_run_ended(feature: str, renewed: int, waited: int, evicted: bool) -> None:
-    store = ObjectStore()
-    store.now = NOW
+def test_a_helper_pod_of_another_run_is_waited_for_and_carries_no_volume_of_a_workload() -> None:
     labels = {"app.kubernetes.io/managed-by": "kubewin.csi", "app.kubernetes.io/part-of": "kubewin-verify"}
-    spec = {"holderIdentity": "tower/other/1-2", "leaseDurationSeconds": 45}
-    spec["renewTime"] = f"{NOW - timedelta(seconds=renewed):%Y-%m-%dT%H:%M:%S.000000Z}"
-    lease_labels = {**labels, "app.kubernetes.io/part-of": feature}
-    store._put(
-        "/apis/coordination.k8s.io/v1/leases/run", {"metadata": {"name": "run", "labels": lease_labels}, "spec": spec}
-    )
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "proof"}}]
     metadata = {"namespace": "proof", "name": "helper", "uid": "u-helper", "labels": labels}
-    helper = read_pod({"metadata": metadata, "spec": {}, "status": {"phase": "Running"}})
-    client = client_of(store)
-    observer = UpgradeObserver(client, "", lambda: None)
-    journal: Any = None
-    uptime = iter([0.0, float(waited)])
-    executor = UpgradeExecutor(client, observer, lambda _line: None, clock=lambda: next(uptime))
-    evict = ChangeObject("evict", "win-1", journal, (helper,))
-    executor.execute(evict)
-    blocked = plan_drain([helper], {uid: why for uid, (_when, why) in observer._refused.items()}, NOW).blocked
-    assert (blocked == ()) is (feature == "convert")
-    assert not blocked or "its run may be alive: tower/other/1-2 renewed its lease" in blocked[0]
-    if blocked:
-        executor.execute(evict)
-    assert ("/api/v1/namespaces/proof/pods/helper/eviction/helper" in store.things) == evicted
+    helper = read_pod({"metadata": metadata, "spec": {"volumes": volumes}, "status": {"phase": "Running"}})
+    found = plan_drain([helper, pod("web")], {}, NOW)
+    assert [evicted.name for evicted in found.evict] == ["web"]
+    assert helper in found.remaining
+    assert found.blocked == (
+        "pod proof/helper works for kubewin-verify, which deletes it; if that run was killed, delete the pod",
+    )
+    assert not helper.volumes
 
 
 def test_a_refused_eviction_is_named_in_the_servers_words_and_tried_again() -> None:
