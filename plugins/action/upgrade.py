@@ -26,7 +26,7 @@ from ..plugin_utils.kube.errors import ClusterError
 from ..plugin_utils.kube.holder import identify_run, is_dead
 from ..plugin_utils.kube.lease import SECONDS, read_uptime
 from ..plugin_utils.upgrade.begin import UpgradeRefusedError, plan_batches
-from ..plugin_utils.upgrade.decide import Decision, DelegatedStep, StopUpgrade
+from ..plugin_utils.upgrade.decide import Decision, DelegatedStep
 from ..plugin_utils.upgrade.journal import Journal
 from ..plugin_utils.upgrade.lease import upgrade_lease
 from ..plugin_utils.upgrade.observation import TAINT
@@ -311,7 +311,7 @@ class ActionModule(ClusterAction):
 
     def _raise_stop(self, decision: Decision) -> None:
         stopping = decision.journal.stopping
-        if isinstance(decision, StopUpgrade) and stopping is not None:
+        if decision.journal.state == "stopped" and stopping is not None:
             self.result["finding"] = stopping.id
             raise TaskError(
                 f"{stopping.id} {stopping.object}: {stopping.message} -> {stopping.remedy}. The journal: "

@@ -25,7 +25,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import lis
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import load_roles
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import StopUpgrade, UpgradeDone
 from integration.kube import VSPHERE, applied, connect, install_csi_proxy
 from integration.late_writes import Choice, accepted, first, nth
 from integration.playbooks import PATIENCE, play, start
@@ -182,7 +181,7 @@ def from_8_to_9(lab: Lab, folder: Path, kills: Sequence[Instant]) -> None:
     assert "stories/db-a: no difference in what was compared; some content was not compared" in done.screen
 
     again = upgrade_call(lab.state.kubeconfigs["kubewin"], name="nine", hook="wmco", target=NINE)
-    assert isinstance(follow(again), UpgradeDone)
+    assert follow(again).journal.state == "finished"
     assert not again.journal_store.written
 
 
@@ -396,7 +395,7 @@ def test_a_node_is_waited_for_until_its_owner_has_upgraded_it_and_a_stubborn_bud
         eventually(lambda: waits.done() or reported(ready, "by-hand", "its kubelet is v1."), "it waits for the node")
         another_run_is_refused(ready, other)
         upgrade(ready, node, "v1.36.5")
-        assert isinstance(waits.result(PATIENCE), UpgradeDone)
+        assert waits.result(PATIENCE).journal.state == "finished"
     awaited = [line for line in lines if line.startswith("waiting: ")]
     assert [
         line
@@ -412,7 +411,7 @@ def test_a_node_is_waited_for_until_its_owner_has_upgraded_it_and_a_stubborn_bud
     late = {"metadata": {"annotations": {"kubewin.io/cordoned": "upgrade by-hand"}}, "spec": {"unschedulable": True}}
     ready.api.patch(f"/api/v1/nodes/{node}", late)
     ready.api.patch("/api/v1/nodes/win-1", {"spec": {"unschedulable": True}})
-    assert isinstance(follow(upgrade_of(ready, **options)), UpgradeDone)
+    assert follow(upgrade_of(ready, **options)).journal.state == "finished"
     assert closed(ready) == {"win-1": [""]}
     ready.api.patch("/api/v1/nodes/win-1", {"spec": {"unschedulable": False}})
     asked = {(call.verb, call.group, call.resource) for call in listening.calls if not call.resource.startswith("/")}
@@ -469,7 +468,7 @@ def test_a_node_that_cannot_be_drained_is_uncordoned_and_the_budget_named(ready:
     assert any(
         line.startswith(f"{node}: {refusal} now: The disruption budget {name}-stays needs 1") for line in checked
     )
-    assert isinstance(stopped, StopUpgrade)
+    assert stopped.journal.state == "stopped"
     assert stopping is not None
     assert stopping.id == "CSI-U03"
     assert f"{refusal}: The disruption budget {name}-stays needs 1 healthy pods" in stopping.message

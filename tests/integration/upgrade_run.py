@@ -14,7 +14,7 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.action.upgrade import ActionModule
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import Decision, UpgradeDone
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import Decision
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.run import Check, Upgrade
 from integration.kube import connect
 from integration.playbooks import ROOT
@@ -54,7 +54,7 @@ def upgrade_nodes(kubeconfig: str, **options: Any) -> None:
             decision = upgrade.finish(dict.fromkeys(options["nodes"], ""))
         else:
             decision = upgrade.follow()
-        assert isinstance(decision, UpgradeDone), decision
+        assert decision.journal.state == "finished", decision
         upgrade.record_end(decision.journal, ())
     finally:
         upgrade.lease.end()

@@ -78,37 +78,13 @@ class ObserveAgain:
 
 
 @dataclass(frozen=True, slots=True)
-class PauseUpgrade:
-    """Nothing failed; the upgrade waits for an approval, a window or the cluster's own update."""
-
-    why: str
-    journal: Journal
-
-
-@dataclass(frozen=True, slots=True)
-class StopUpgrade:
-    """A step failed, the journal says why; no node is in progress."""
+class EndRun:
+    """No node is in progress, and none may start now. state of the journal: open if others may (`UpgradeRules.only`)."""
 
     journal: Journal
 
 
-@dataclass(frozen=True, slots=True)
-class NodesSettled:
-    """No node is in progress, and none of the others may start now (`UpgradeRules.only`)."""
-
-    journal: Journal
-
-
-@dataclass(frozen=True, slots=True)
-class UpgradeDone:
-    """Every node is finished."""
-
-    journal: Journal
-
-
-Decision: TypeAlias = (
-    "ChangeObject | DelegateStep | ObserveAgain | PauseUpgrade | StopUpgrade | NodesSettled | UpgradeDone"
-)
+Decision: TypeAlias = "ChangeObject | DelegateStep | ObserveAgain | EndRun"
 
 
 def decide(journal: Journal, observed: UpgradeObservation, rules: UpgradeRules) -> Decision:
@@ -136,7 +112,7 @@ def decide(journal: Journal, observed: UpgradeObservation, rules: UpgradeRules) 
         return ObserveAgain(tuple(waits), journal)
     if journal.stopping is not None:
         why = f"{journal.stopping.object}: {journal.stopping.message}"
-        return StopUpgrade(replace(journal, state="stopped", why=why))
+        return EndRun(replace(journal, state="stopped", why=why))
     return _begin_next_batch(journal, observed, rules, current_time)
 
 
@@ -237,10 +213,10 @@ def _begin_next_batch(
     journal: Journal, observed: UpgradeObservation, rules: UpgradeRules, current_time: datetime
 ) -> Decision:
     if all(entry.step != "waiting" for entry in journal.nodes):
-        return UpgradeDone(replace(journal, state="finished", why="", held_since=""))
+        return EndRun(replace(journal, state="finished", why="", held_since=""))
     batch = select_next_batch(journal, rules.only)
     if not batch:
-        return NodesSettled(journal)
+        return EndRun(journal)
     if observed.cluster is None:
         return ObserveAgain((), journal)
     held = _find_hold(journal, batch, observed, observed.cluster, rules)
@@ -249,7 +225,7 @@ def _begin_next_batch(
         if since is None:
             journal = replace(journal, held_since=format_time(current_time)).add_event(held, current_time)
         elif (current_time - since).total_seconds() > rules.wait_timeout:
-            return PauseUpgrade(held, replace(journal, state="paused", why=held, held_since=""))
+            return EndRun(replace(journal, state="paused", why=held, held_since=""))
         return ObserveAgain(
             (_build_awaited(held, since, current_time, rules.wait_timeout),), replace(journal, why=held)
         )
@@ -260,7 +236,7 @@ def _begin_next_batch(
             return ObserveAgain(
                 (_build_awaited(f"{held.object}: {held.message}", since, current_time, rules.wait_timeout),), journal
             )
-        return StopUpgrade(
+        return EndRun(
             replace(journal, stopping=held, state="stopped", why=f"{held.object}: {held.message}", held_since="")
         )
     for name in _list_pauses(journal, batch, rules):
@@ -269,7 +245,7 @@ def _begin_next_batch(
                 f"before {', '.join(entry.node for entry in batch)} an approval is required (kubewin_upgrade_pause). "
                 f"To continue, run again with kubewin_upgrade_confirmed={name}"
             )
-            return PauseUpgrade(why, replace(journal, state="paused", why=why, held_since="", approval=name))
+            return EndRun(replace(journal, state="paused", why=why, held_since="", approval=name))
     if any(observed.nodes[entry.node].pods is None for entry in batch):
         return ObserveAgain((), journal)
     journal = replace(journal, state="open", why="", held_since="")

@@ -35,9 +35,8 @@ from .decide import (
     Decision,
     DelegatedStep,
     DelegateStep,
-    NodesSettled,
+    EndRun,
     ObserveAgain,
-    UpgradeDone,
     UpgradeRules,
     decide,
     find_left_cordoned,
@@ -48,7 +47,7 @@ from .explain import describe, describe_plan, describe_unfinished
 from .journal import Journal, UpgradeTarget, format_time
 from .journal_store import NAMES, JournalStore
 from .lease import upgrade_lease
-from .maintenance_windows import parse_window as read_hours
+from .maintenance_windows import parse_window
 from .observation import UpgradeObservation
 
 # Runs the gate or the verification on nodes; by node why it failed, empty if it passed.
@@ -174,7 +173,7 @@ class Upgrade:
         """Cordon and drain these nodes, all of one batch. The tasks of the nodes in `Journal.due` may run then."""
         journal = self.open()
         if all(entry.step == "done" for entry in journal.nodes if entry.node in batch):
-            return _to_settled(journal)
+            return EndRun(journal)
         check_batch(
             record_external_changes(journal, UpgradeObservation(self._client.now(), self.observer.read_nodes())), batch
         )
@@ -194,7 +193,7 @@ class Upgrade:
                 f"upgrade {self.desired.name}: this run did not begin a node, expected step begin before step finish. "
                 "Run the play from its beginning."
             )
-        return self._record(journal, results) if journal.due else _to_settled(journal)
+        return self._record(journal, results) if journal.due else EndRun(journal)
 
     def settle(self) -> Decision:
         """Finish what the user's play left: a node whose tasks did not end fails, and none other starts."""
@@ -214,14 +213,14 @@ class Upgrade:
 
     def _follow(self, journal: Journal, only: frozenset[str] | None) -> Decision:
         """Advance until the user's tasks are due or no node is in progress. only: nodes that may start, None for all."""
-        self.observer.only, parse_rules = only, replace(self.rules, only=only)
+        self.observer.only, rules = only, replace(self.rules, only=only)
         while True:
             decision = advance(
                 journal,
                 self.journal_store.keep,
                 self.observer.observe,
                 self.executor.execute,
-                parse_rules,
+                rules,
                 self._notify,
             )
             if not isinstance(decision, DelegateStep) or decision.kind == "hook":
@@ -263,7 +262,7 @@ class Upgrade:
 
 def advance(
     journal: Journal, keep: Callable[[Journal], Journal], observe: Callable[[Journal], UpgradeObservation],
-    execute: Callable[[ChangeObject], None], parse_rules: UpgradeRules, notify: Callable[[str], None],
+    execute: Callable[[ChangeObject], None], rules: UpgradeRules, notify: Callable[[str], None],
     sleep: Callable[[float], None] = time.sleep,
 ) -> Decision:  # fmt: skip
     """Advance until the upgrade needs an external action. The journal of the returned decision is stored.
@@ -273,7 +272,7 @@ def advance(
     waits = Waits(lambda line: notify(f"waiting: {line}"))
     while True:
         observed = observe(journal)
-        decision = decide(journal, observed, parse_rules)
+        decision = decide(journal, observed, rules)
         following = decision.journal
         if isinstance(decision, DelegateStep):
             following = record_delegation(following, decision.kind, decision.nodes, observed.current_time)
@@ -294,19 +293,11 @@ def advance(
             return replace(decision, journal=journal)
 
 
-def _to_settled(journal: Journal) -> UpgradeDone | NodesSettled:
-    return UpgradeDone(journal) if journal.state == "finished" else NodesSettled(journal)
-
-
 def name_outcome(decision: Decision) -> str:
     """Name a decision in a result."""
-    if isinstance(decision, UpgradeDone):
-        return "finished"
-    if isinstance(decision, NodesSettled):
-        return "settled"
-    return (
-        "tasks" if isinstance(decision, DelegateStep) else "paused" if decision.journal.state == "paused" else "stopped"
-    )
+    if isinstance(decision, DelegateStep):
+        return "tasks"
+    return "settled" if decision.journal.state == "open" else decision.journal.state
 
 
 def parse_request(params: Mapping[str, Any]) -> UpgradeRequest:
@@ -343,7 +334,7 @@ def parse_request(params: Mapping[str, Any]) -> UpgradeRequest:
 def parse_rules(params: Mapping[str, Any]) -> UpgradeRules:
     """Parse the options of the upgrade."""
     try:
-        windows = tuple(read_hours(text, params["time_zone"]) for text in params["windows"])
+        windows = tuple(parse_window(text, params["time_zone"]) for text in params["windows"])
     except ValueError as error:
         raise UpgradeRefusedError(str(error)) from error
     return UpgradeRules(

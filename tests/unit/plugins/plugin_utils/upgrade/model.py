@@ -27,7 +27,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import 
     ChangeObject,
     Decision,
     DelegateStep,
-    NodesSettled,
     UpgradeRules,
     record_external_changes,
     select_nodes_to_read,
@@ -204,7 +203,7 @@ class World:
                 results = {name: self.do_delegated("hook", name) for name in decision.nodes}
                 journal = self.keep(replace(record_results(journal, "hook", results, self.now), due=()))
                 decision = self.follow(journal, frozenset())
-            if not isinstance(decision, NodesSettled):
+            if decision.journal.state != "open":
                 return decision
             journal = decision.journal
         return self.follow(journal, frozenset())

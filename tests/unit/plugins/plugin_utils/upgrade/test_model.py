@@ -18,9 +18,6 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.begin import UpgradeRefusedError, UpgradeRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import (
     ChangeObject,
-    PauseUpgrade,
-    StopUpgrade,
-    UpgradeDone,
     UpgradeRules,
     decide,
     find_left_cordoned,
@@ -74,7 +71,7 @@ def killed(world: World, number: int, *, after: bool) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_node_is_upgraded_and_proven_before_workloads_return(kind: str) -> None:
     world = KINDS[kind]()
-    assert isinstance(world.run(), UpgradeDone)
+    assert world.run().journal.state == "finished"
     world.converged()
 
 
@@ -110,7 +107,7 @@ def test_a_finished_upgrade_does_nothing_more() -> None:
     world = kubelets()
     world.run()
     hooked, kept = list(world.hooked), world.reopened[:]
-    assert isinstance(world.run(), UpgradeDone)
+    assert world.run().journal.state == "finished"
     assert world.hooked == hooked
     assert world.reopened == kept
 
@@ -121,7 +118,7 @@ def test_a_budget_that_never_allows_is_named_and_the_node_given_back(seldom: boo
     world = kubelets(rules=UpgradeRules(budget=60))
     world.stuck, world.seldom = {"db-0"}, seldom
     decision = world.run()
-    assert isinstance(decision, StopUpgrade)
+    assert decision.journal.state == "stopped"
     stopping = decision.journal.stopping
     assert stopping is not None
     assert stopping.id == "CSI-U03"
@@ -134,7 +131,7 @@ def test_a_budget_that_never_allows_is_named_and_the_node_given_back(seldom: boo
         ("win-2", "waiting", ""),
     ]
     world.stuck, world.refused = set(), {}
-    assert isinstance(world.run(), UpgradeDone)
+    assert world.run().journal.state == "finished"
     world.converged()
 
 
@@ -142,12 +139,12 @@ def test_in_a_batch_a_node_that_cannot_be_drained_releases_the_others_and_begun_
     world = in_batches(kubelets(nodes=5, pods=4, batches=("1", "2"), rules=UpgradeRules(budget=60)))
     world.stuck = {"db-0"}
     decision = world.run()
-    assert isinstance(decision, StopUpgrade)
+    assert decision.journal.state == "stopped"
     assert not any(box.cordoned for box in world.boxes.values())
     steps = {entry.node: entry.step for entry in decision.journal.nodes}
     assert steps == {"win-5": "done", "win-1": "waiting", "win-2": "waiting", "win-3": "waiting", "win-4": "waiting"}
     world.stuck, world.refused = set(), {}
-    assert isinstance(world.run(), UpgradeDone)
+    assert world.run().journal.state == "finished"
     world.converged()
 
 
@@ -159,17 +156,17 @@ def test_a_node_that_fails_after_a_change_stays_cordoned_and_the_rest_untouched(
     else:
         world.broken = {"win-1"}
     decision = world.run()
-    assert isinstance(decision, StopUpgrade)
+    assert decision.journal.state == "stopped"
     assert decision.journal.find_entry("win-1").failed == finding
     assert decision.journal.find_entry("win-1").step == where
     assert world.boxes["win-1"].cordoned_for == "upgrade kubelets"
     assert decision.journal.find_entry("win-2").step == "waiting"
     assert not world.boxes["win-2"].cordoned
     # Again, without a repair: nothing else is begun.
-    assert isinstance(world.run(), StopUpgrade)
+    assert world.run().journal.state == "stopped"
     assert not world.boxes["win-2"].cordoned
     world.failing_hooks, world.broken = {}, set()
-    assert isinstance(world.run(), UpgradeDone)
+    assert world.run().journal.state == "finished"
     world.converged()
     assert world.hooked.count("win-1") == (3 if where == "hook" else 1)
 
@@ -177,16 +174,16 @@ def test_a_node_that_fails_after_a_change_stays_cordoned_and_the_rest_untouched(
 def test_a_node_that_was_missing_is_upgraded_once_it_returns() -> None:
     """Clouds delete the Node of a machine that is switched off."""
     world = kubelets(nodes=4, rules=UpgradeRules(pause=("canary", "win-1")))
-    assert isinstance(world.run(), PauseUpgrade)
+    assert world.run().journal.state == "paused"
     switched_off = world.boxes.pop("win-4")
     rests = world.run(confirmed=("canary",))
-    assert isinstance(rests, PauseUpgrade)
+    assert rests.journal.state == "paused"
     assert (rests.journal.find_entry("win-4").step, rests.journal.find_entry("win-4").why.split(";")[0]) == (
         "done",
         "the Node does not exist",
     )
     world.boxes["win-4"] = switched_off
-    assert isinstance(world.run(confirmed=("win-1",)), UpgradeDone)
+    assert world.run(confirmed=("win-1",)).journal.state == "finished"
     world.converged()
     assert "win-4" in world.hooked
 
@@ -194,7 +191,7 @@ def test_a_node_that_was_missing_is_upgraded_once_it_returns() -> None:
 def test_a_node_that_does_not_return_times_out() -> None:
     world = kubelets(hook="none", rules=UpgradeRules(budget=120))
     decision = world.run()
-    assert isinstance(decision, StopUpgrade)
+    assert decision.journal.state == "stopped"
     assert decision.journal.stopping is not None
     assert decision.journal.stopping.id == "CSI-U04"
     assert "its kubelet is v1.26.1, expected 1.27" in decision.journal.stopping.message
@@ -206,7 +203,7 @@ def test_external_steps_do_not_count_as_the_nodes_time(kind: str, nodes: int) ->
     """One after the other, the nodes of a batch may be away for longer than one of them may take. To one alone its pods come back."""
     world = in_batches(kubelets(nodes=nodes, batches=("1", "2"), rules=UpgradeRules(budget=60)))
     world.takes = {kind: timedelta(minutes=30)}
-    assert isinstance(world.run(), UpgradeDone)
+    assert world.run().journal.state == "finished"
     world.converged()
 
 
@@ -214,20 +211,20 @@ def test_while_another_node_is_unavailable_no_further_one_starts() -> None:
     world = kubelets()
     world.boxes["win-2"].down = True
     decision = world.run()
-    assert isinstance(decision, StopUpgrade)
+    assert decision.journal.state == "stopped"
     assert decision.journal.stopping is not None
     assert decision.journal.stopping.id == "CSI-U02"
     assert "win-2 is not Ready (KubeletDown)" in decision.journal.stopping.message
     assert world.hooked == []
     world.boxes["win-2"].down = False
-    assert isinstance(world.run(), UpgradeDone)
+    assert world.run().journal.state == "finished"
     world.converged()
 
 
 def test_a_cordon_of_another_user_stays() -> None:
     world = kubelets()
     world.boxes["win-3"].cordoned = True
-    assert isinstance(world.run(), UpgradeDone)
+    assert world.run().journal.state == "finished"
     assert world.boxes["win-3"].cordoned
     assert not world.boxes["win-1"].cordoned
 
@@ -235,17 +232,17 @@ def test_a_cordon_of_another_user_stays() -> None:
 def test_pauses_end_the_run_in_order_until_an_approval() -> None:
     world = kubelets(rules=UpgradeRules(pause=("canary", "win-2")))
     decision = world.run()
-    assert isinstance(decision, PauseUpgrade)
-    assert "kubewin_upgrade_confirmed=canary" in decision.why
+    assert decision.journal.state == "paused"
+    assert "kubewin_upgrade_confirmed=canary" in decision.journal.why
     assert decision.journal.approval == "canary"
     assert world.hooked == ["win-3"]
-    assert isinstance(world.run(), PauseUpgrade)
+    assert world.run().journal.state == "paused"
     decision = world.run(("canary",))
-    assert isinstance(decision, PauseUpgrade)
-    assert "kubewin_upgrade_confirmed=win-2" in decision.why
+    assert decision.journal.state == "paused"
+    assert "kubewin_upgrade_confirmed=win-2" in decision.journal.why
     assert decision.journal.approval == "win-2"
     assert world.hooked == ["win-3", "win-1"]
-    assert isinstance(world.run(("win-2",)), UpgradeDone)
+    assert world.run(("win-2",)).journal.state == "finished"
     world.converged()
     assert set(decision.journal.confirmed) == {"canary"}
 
@@ -253,15 +250,15 @@ def test_pauses_end_the_run_in_order_until_an_approval() -> None:
 def test_outside_its_hours_nothing_begins_and_what_is_begun_is_ended() -> None:
     world = kubelets(rules=UpgradeRules(budget=60, windows=(parse_window("20:00-20:02", "UTC"),)))
     decision = world.run()
-    assert isinstance(decision, PauseUpgrade)
+    assert decision.journal.state == "paused"
     assert (
         "the maintenance window closes at 2026-11-21T20:02:00Z, and a node may take 1 min (kubewin_upgrade_node_timeout)"
-        in decision.why
+        in decision.journal.why
     )
     assert world.hooked == ["win-3", "win-1"]
     assert not any(box.cordoned for box in world.boxes.values())
     world.now = BEGAN + timedelta(days=1)
-    assert isinstance(world.run(), UpgradeDone)
+    assert world.run().journal.state == "finished"
     world.converged()
 
 
@@ -269,11 +266,13 @@ def test_a_batch_begins_when_there_is_time_for_each_of_its_nodes() -> None:
     rules = UpgradeRules(budget=45, windows=(parse_window("20:00-20:02", "UTC"),))
     world = in_batches(kubelets(nodes=3, batches=("1", "2"), rules=rules))
     decision = world.run()
-    assert isinstance(decision, PauseUpgrade)
-    assert "closes at 2026-11-21T20:02:00Z, and the 2 nodes of the next batch may take 1 min 30 s" in decision.why
+    assert decision.journal.state == "paused"
+    assert (
+        "closes at 2026-11-21T20:02:00Z, and the 2 nodes of the next batch may take 1 min 30 s" in decision.journal.why
+    )
     assert world.hooked == ["win-3"]
     world.now = BEGAN + timedelta(days=1)
-    assert isinstance(world.run(), UpgradeDone)
+    assert world.run().journal.state == "finished"
     world.converged()
 
 
@@ -281,13 +280,13 @@ def test_wmco_is_waited_for_until_its_plan_is_approved() -> None:
     world = wmco(rules=UpgradeRules(wait_timeout=30))
     world.running = "8.1.2"
     decision = world.run()
-    assert isinstance(decision, PauseUpgrade)
-    assert "WMCO is 8.1.2, expected 9.0.0" in decision.why
-    assert "approve its InstallPlan now" in decision.why
-    assert [line for line in world.messages if "approve" in line] == [f"waiting: {decision.why} (0 s of 30 s)"]
+    assert decision.journal.state == "paused"
+    assert "WMCO is 8.1.2, expected 9.0.0" in decision.journal.why
+    assert "approve its InstallPlan now" in decision.journal.why
+    assert [line for line in world.messages if "approve" in line] == [f"waiting: {decision.journal.why} (0 s of 30 s)"]
     assert world.hooked == []
     world.running = "9.0.0"
-    assert isinstance(world.run(), UpgradeDone)
+    assert world.run().journal.state == "finished"
     world.converged()
 
 
@@ -303,7 +302,7 @@ def test_a_finished_node_cordoned_by_a_late_write_is_uncordoned_by_the_next_run(
     name = next(entry.node for entry in journal.nodes if entry.step == "done")
     world._close(world.boxes[name], journal)
     decision = world.run(pause)
-    assert isinstance(decision, UpgradeDone)
+    assert decision.journal.state == "finished"
     assert any(
         f"{name}: is being uncordoned" in line and "cordoned again after" in line for line in decision.journal.happened
     )
@@ -336,7 +335,7 @@ def test_uncordon_removes_the_annotation_also_if_a_user_removed_the_cordon() -> 
 def test_nodes_that_wmco_begins_by_itself_are_gated_like_the_others() -> None:
     world = wmco(nodes=4, pods=1)
     decision = world.run()
-    assert isinstance(decision, UpgradeDone)
+    assert decision.journal.state == "finished"
     by_itself = [entry.node for entry in decision.journal.nodes if entry.by_itself]
     assert len(by_itself) == 3
     assert not any(box.allowed for box in world.boxes.values())
@@ -350,7 +349,7 @@ def test_without_csi_proxy_before_one_node_without_volumes_is_first() -> None:
         box.version = "8.0.1"
     world.running = "9.0.0"
     decision = world.run()
-    assert isinstance(decision, UpgradeDone)
+    assert decision.journal.state == "finished"
     # win-1 was requested, and has a volume.
     assert [entry.node for entry in decision.journal.nodes] == ["win-3", "win-1", "win-2"]
     world.converged()
@@ -370,7 +369,7 @@ def test_a_node_that_a_user_uncordoned_is_drained_again_before_its_tasks_run_aga
         pod.node = "win-1"
     world.failing_hooks = {}
     decision = world.run()
-    assert isinstance(decision, UpgradeDone)
+    assert decision.journal.state == "finished"
     assert any("(another user uncordoned it; it is" in line for line in decision.journal.happened)
     world.converged()
 
@@ -384,14 +383,14 @@ def test_pods_on_a_cordoned_node_are_evicted_before_the_tasks_run_again() -> Non
     world.failing_hooks, world.stuck = {}, {"db-0"}
     # It may have been changed: it is not released, although it is at its drain again.
     decision = world.run()
-    assert isinstance(decision, StopUpgrade)
+    assert decision.journal.state == "stopped"
     assert (decision.journal.find_entry("win-1").step, decision.journal.find_entry("win-1").failed) == (
         "drain",
         "CSI-U03",
     )
     assert world.boxes["win-1"].cordoned_for == "upgrade kubelets"
     world.stuck, world.refused = set(), {}
-    assert isinstance(world.run(), UpgradeDone)
+    assert world.run().journal.state == "finished"
     world.converged()
 
 
@@ -399,14 +398,14 @@ def test_tasks_that_succeeded_without_effect_run_again() -> None:
     world = kubelets(rules=UpgradeRules(budget=60))
     world.idle_hooks = {"win-3"}
     decision = world.run()
-    assert isinstance(decision, StopUpgrade)
+    assert decision.journal.state == "stopped"
     assert decision.journal.find_entry("win-3").failed == "CSI-U04"
     # One that is away is awaited, for it may be on its way.
     world.boxes["win-3"].down = True
-    assert isinstance(world.run(), StopUpgrade)
+    assert world.run().journal.state == "stopped"
     assert world.hooked == ["win-3"]
     world.boxes["win-3"].down, world.idle_hooks = False, set()
-    assert isinstance(world.run(), UpgradeDone)
+    assert world.run().journal.state == "finished"
     assert world.hooked == ["win-3", "win-3", "win-1", "win-2"]
     world.converged()
 
@@ -449,7 +448,7 @@ def test_named_nodes_stay_the_only_ones() -> None:
     with pytest.raises(UpgradeRefusedError, match=r"nodes win-1, win-2, requested .* nodes all"):
         world.run()
     world.desired = replace(world.desired, nodes=("win-1", "win-2"))
-    assert isinstance(world.run(("win-1",)), UpgradeDone)
+    assert world.run(("win-1",)).journal.state == "finished"
     assert world.hooked == ["win-2", "win-1"]
 
 
