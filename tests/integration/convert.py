@@ -25,7 +25,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import objects
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import ConversionRequest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import ConversionLimits, RunOptions
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import RunOptions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import Variant
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.run import Conversions
 from integration.kube import connect
@@ -353,9 +353,11 @@ def convert(
         for story in (conversion.story, *conversion.others)
     )  # fmt: skip
     tolerations = ({"operator": "Exists"},)
-    limits = ConversionLimits(step=conversion.step, compare=1 << 30, tolerations=tolerations)
     namespaces = (conversion.records, conversion.second)
-    order = RunOptions(desired, conversion.roll_back, limits, conversion.final, namespaces)
+    order = RunOptions(
+        desired, conversion.roll_back, conversion.final, namespaces,
+        step=conversion.step, compare=1 << 30, tolerations=tolerations,
+    )  # fmt: skip
     made = Conversions(client, order, lambda text: print(f"    {text}", flush=True))
     results = made.prepare()
     if meanwhile is not None:

@@ -13,7 +13,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ..base.waiting import Awaited, Waits, render_progress, report_progress
@@ -31,7 +31,7 @@ from . import explain, objects
 from .decide import decide_move
 from .observation import PROTECTION, ConversionClaim, ConversionVolume, ConversionWorkload
 from .observe import ConversionObserver
-from .options import ConversionLimits
+from .options import RunOptions
 from .record import ConversionRecord, Side
 from .records import Records
 
@@ -52,23 +52,13 @@ class ConversionStoppedError(ClusterError):
     """A conversion cannot continue."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConversionOutcome:
-    """The result of a run. until: the condition that is left, empty without one."""
-
-    record: ConversionRecord
-    until: str
-
-
 class Converter:
-    """Runs one conversion. final: the user makes the conversion final. check: raises when this run may write no more."""
+    """Runs one conversion. check: raises when this run may write no more."""
 
     def __init__(
-        self, client: Client, records: Records, limits: ConversionLimits, notify: Callable[[str], None],
-        *, final: bool, check: Callable[[], None],
+        self, client: Client, records: Records, options: RunOptions, notify: Callable[[str], None], check: Callable[[], None]
     ) -> None:  # fmt: skip
-        self._client, self._records, self._limits = client, records, limits
-        self._notify, self._final, self._check = notify, final, check
+        self._client, self._records, self._options, self._notify, self._check = client, records, options, notify, check
         self._done: list[str] = []
         self._repeated: Counter[str] = Counter()
         self._cut_since = 0.0
@@ -88,23 +78,23 @@ class Converter:
         self._advance(record)
         self.record = None
 
-    def run(self, record: ConversionRecord) -> ConversionOutcome:
-        """Run the conversion from the state in its record.
+    def run(self, record: ConversionRecord) -> str:
+        """Run the conversion from the state in its record; return the condition that is left, empty without one.
 
         Raises ConversionStoppedError or ClusterError; `record` has the progress.
         """
         self.record = record = self._save(record)
         return self._advance(record)
 
-    def _advance(self, record: ConversionRecord) -> ConversionOutcome:
-        view = ConversionObserver(self._client, final=self._final)
+    def _advance(self, record: ConversionRecord) -> str:
+        view = ConversionObserver(self._client, final=self._options.final)
         waiting, since, pause = "", time.monotonic(), _FIRST
         waits = Waits(self._notify)
         while True:
             self._check()
             move: do.ConversionMove = decide_move(record, view.observe(record))
             if isinstance(move, do.ConversionDone):
-                return ConversionOutcome(record, move.until)
+                return move.until
             if isinstance(move, do.StopConversion):
                 raise ConversionStoppedError(explain.describe_stop(record, move), move.reason)
             if not isinstance(move, do.AwaitCondition):
@@ -115,9 +105,11 @@ class Converter:
                 waiting, since, pause = move.condition, time.monotonic(), _FIRST
             waited = time.monotonic() - since
             waits.report(
-                Awaited(f"{record.namespace}/{record.claim}: waiting until {move.condition}", waited, self._limits.step)
+                Awaited(
+                    f"{record.namespace}/{record.claim}: waiting until {move.condition}", waited, self._options.step
+                )
             )
-            if waited > self._limits.step:
+            if waited > self._options.step:
                 self.record = record = self._handle_timeout(record, move)
                 waiting = ""
             # Between two observations; the time limit of a wait is checked above.
@@ -125,7 +117,7 @@ class Converter:
             pause = min(pause * 1.3, _LAST)
 
     def _handle_timeout(self, record: ConversionRecord, move: do.AwaitCondition) -> ConversionRecord:
-        text = f"timed out after {self._limits.step:.0f} s waiting until {move.condition}. {move.remedy}"
+        text = f"timed out after {self._options.step:.0f} s waiting until {move.condition}. {move.remedy}"
         if move.then_roll_back and record.direction == "forward":
             self._notify(f"{text} Rolling back.")
             return self._save(record.roll_back(text))
@@ -273,23 +265,23 @@ class Converter:
                 ) from error
 
     def _read(self, record: ConversionRecord, action: do.ReadData) -> ConversionRecord:
-        if not self._limits.compare:
+        if not self._options.compare:
             digest = _UNCOMPARED
         else:
             reading, began = f"{record.namespace}/{record.claim}: reading all data", time.monotonic()
             self._notify(reading)
             try:
                 with report_progress(
-                    self._notify, lambda: f"{reading} ({render_progress(time.monotonic() - began, self._limits.step)})"
+                    self._notify, lambda: f"{reading} ({render_progress(time.monotonic() - began, self._options.step)})"
                 ):
                     digest = str(self._digest(record))
             except StreamError as error:
                 # Reading is safe to repeat, and nothing was concluded from a part.
                 self._cut_since = self._cut_since or time.monotonic()
-                if time.monotonic() - self._cut_since > self._limits.step:
+                if time.monotonic() - self._cut_since > self._options.step:
                     raise ConversionStoppedError(
                         f"the data of {record.namespace}/{record.claim} could not be read: {error}. Every attempt "
-                        f"failed for {self._limits.step:.0f} s. Check the helper pod's node and the connection to "
+                        f"failed for {self._options.step:.0f} s. Check the helper pod's node and the connection to "
                         f"the API server; raise kubewin_convert_timeout for large volumes. {explain.describe_state(record)}",
                         "timeout",
                     ) from error
@@ -315,17 +307,17 @@ class Converter:
     def _digest(self, record: ConversionRecord) -> Digest:
         return read_digest(
             self._client, record.namespace, objects.name_helper(record.run), CONTAINER, MOUNT,
-            self._limits.compare, self._limits.step,
+            self._options.compare, self._options.step,
         )  # fmt: skip
 
     def _define_helper(self, record: ConversionRecord) -> dict[str, Any]:
         """Define the helper pod on a node that has the driver and that the volume can go to."""
         volume = record.objects[record.target_side if record.has_reached("canary") else "old"]
-        image, tolerations = self._limits.image, self._limits.tolerations
+        image, tolerations = self._options.image, self._options.tolerations
         claim = f"{record.namespace}/{record.claim}"
         node = choose_node(read_nodes(self._client), claim, volume, record.new.driver, image, tolerations)
         # One that a late request creates ends by itself; one that ends too early is created again.
-        return objects.define_helper(record, node, image, tolerations, int(2 * self._limits.step) + _GRACE)
+        return objects.define_helper(record, node, image, tolerations, int(2 * self._options.step) + _GRACE)
 
     def _patch_lock(self, record: ConversionRecord, action: do.SetLock) -> None:
         kind, name, namespace = kinds.PERSISTENT_VOLUME_CLAIM, record.claim, record.namespace

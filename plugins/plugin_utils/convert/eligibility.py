@@ -10,11 +10,10 @@ changes the object that describes the disk, and nothing about how the disk is us
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..base.findings import Finding, blocker, warning
-from ..catalog.base import Driver
 from ..catalog.in_tree import InTree
 from ..catalog.native import Native, convert_volume
 from ..catalog.translation import TranslationError, find_plugin
@@ -40,7 +39,7 @@ class ConversionFacts:
 
     pods, sets: of the claim's namespace; sets are its workloads that can be scaled, and ReplicaSets. nodes: Windows
     Nodes with their CSINode. migrations: CnsVSphereVolumeMigrations, None where the kind does not exist. unhealthy: why
-    the driver's controller is not, empty when it is. attaches: the driver has VolumeAttachments. driver: of the catalog, None for one that it has not.
+    the driver's controller is not, empty when it is. attaches: the driver has VolumeAttachments.
     records: of conversions that are not done, of any claim, as they were before and after this observation.
     """
 
@@ -56,7 +55,6 @@ class ConversionFacts:
     migrations: Sequence[Object] | None = None
     unhealthy: str = ""
     attaches: bool = True
-    driver: Driver | None = None
     records: Sequence[ConversionRecord] = ()
 
 
@@ -77,13 +75,12 @@ class ConversionRequest:
 
 @dataclass(frozen=True, slots=True)
 class Eligibility:
-    """The result of the evaluation. findings: blockers among them refuse. nodes: names of Windows Nodes that may have the volume."""
+    """The result of the evaluation. findings: blockers among them refuse."""
 
     findings: tuple[Finding, ...]
     as_csi: Native | None = None
     handle: str = ""
     workloads: tuple[RecordedWorkload, ...] = ()
-    nodes: tuple[str, ...] = field(default=())
 
     @property
     def refused(self) -> bool:
@@ -132,7 +129,7 @@ def evaluate(facts: ConversionFacts, desired: ConversionRequest, first: Collecti
     findings += problems
     findings += _check_managers(facts, desired, claim, volume)
     findings += _check_objects_to_create(facts, desired, claim, volume)
-    return Eligibility(tuple(findings), translated, handle, workloads, tuple(node.name for node in able))
+    return Eligibility(tuple(findings), translated, handle, workloads)
 
 
 def drop_leftovers(facts: ConversionFacts, done: Sequence[ConversionRecord]) -> ConversionFacts:

@@ -180,7 +180,7 @@ def name_lease(namespace: str, claim: str) -> str:
 
 
 def name_record(run: str) -> str:
-    """Name a record's ConfigMap, and its file without the suffix."""
+    """Name a record's ConfigMap."""
     return f"kubewin-convert-{run}"
 
 

@@ -70,7 +70,6 @@ def read_facts(client: Client, desired: ConversionRequest) -> ConversionFacts:
         else None,
         unhealthy=find_controller_trouble(client, driver) if driver is not None else "",
         attaches=attaches,
-        driver=driver,
     )
 
 

@@ -17,27 +17,21 @@ SECOND_NAMESPACE = "kubewin-records"
 
 
 @dataclass(frozen=True, slots=True)
-class ConversionLimits:
-    """Limits of a conversion. step: seconds that one wait may take. compare: bytes that may be read of a volume, 0 for no comparison.
+class RunOptions:
+    """The request. final: the conversions can no longer be rolled back. record_namespaces: two.
 
+    step: seconds that one wait may take. compare: bytes that may be read of a volume, 0 for no comparison.
     image: of the helper pod, empty for the one of the node's build. tolerations: of the helper in addition to those for Windows.
     """
 
+    desired: tuple[ConversionRequest, ...]
+    roll_back: bool
+    final: bool
+    record_namespaces: tuple[str, str]
     step: float
     compare: int
     image: str = ""
     tolerations: tuple[Mapping[str, Any], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """The request. final: the conversions can no longer be rolled back. record_namespaces: two."""
-
-    desired: tuple[ConversionRequest, ...]
-    roll_back: bool
-    limits: ConversionLimits
-    final: bool
-    record_namespaces: tuple[str, str]
 
 
 class ConversionOptionError(ClusterError):
@@ -86,15 +80,13 @@ def parse_run_options(options: Mapping[str, Any]) -> RunOptions:
         )
         for name in names
     )
-    limits = ConversionLimits(
-        step=float(options["step_timeout"]),
-        compare=options["compare_limit"] << 20,
-        image=options["image"],
-        tolerations=tuple(options["tolerations"]),
-    )
     roll_back = options["state"] == "rolled_back"
     if roll_back and options["final"]:
         raise ConversionOptionError(
             "state is rolled_back and final is true, but a final conversion cannot be rolled back. Set one of them."
         )
-    return RunOptions(desired, roll_back, limits, options["final"], namespaces)
+    return RunOptions(
+        desired, roll_back, options["final"], namespaces,
+        step=float(options["step_timeout"]), compare=options["compare_limit"] << 20,
+        image=options["image"], tolerations=tuple(options["tolerations"]),
+    )  # fmt: skip

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
@@ -165,17 +165,13 @@ def from_json(text: str) -> ConversionRecord:
     return record
 
 
-def select_newest(records: Mapping[str, ConversionRecord]) -> ConversionRecord:
-    """Return the copy that was written last. copies: by store. Raises FormatError if they belong to several conversions.
+def select_newest(copies: Sequence[ConversionRecord]) -> ConversionRecord:
+    """Return the copy of a run's record that was written last.
 
     A run that was taken over may still have written to one store: its generation is lower. Generations restart with each key.
     """
-    runs = {record.run for record in records.values()}
-    if len(runs) != 1:
-        copies = ", ".join(f"{store} has run {record.run}" for store, record in sorted(records.items()))
-        raise FormatError(f"the copies belong to different runs: {copies}. Name only the right one")
-    key = max(records.values(), key=lambda record: record.sequence).key
+    key = max(copies, key=lambda record: record.sequence).key
     return max(
-        (record for record in records.values() if record.key == key),
+        (record for record in copies if record.key == key),
         key=lambda record: (record.generation, record.sequence),
     )

@@ -3,8 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Record stores of conversions: always two, of which either one is enough to continue.
 
-A store is a ConfigMap in a namespace, or a file in a directory that outlives the run. The newest record has the
-highest sequence, so that a run killed between the two writes leaves nothing undecided.
+The newest record has the highest sequence, so that a run killed between the two writes leaves nothing undecided.
 """
 
 from __future__ import annotations
@@ -51,12 +50,8 @@ class Records:
         A copy that cannot be read is a warning as long as another one can be.
         """
         bad: dict[str, str] = {}
-        copies = {
-            where: record
-            for where, record in self._read_copies(bad)
-            if (record.namespace, record.claim) == (namespace, claim)
-        }
-        newest_ones = _select_newest_copies(copies.items())
+        copies = [record for record in self._read_copies(bad) if (record.namespace, record.claim) == (namespace, claim)]
+        newest_ones = _select_newest_copies(copies)
         unfinished = [record for record in newest_ones if record.step != "done"]
         self.done = [record for record in newest_ones if record.step == "done"]
         self.final = max(
@@ -88,8 +83,8 @@ class Records:
         """Return the newest copy of every unfinished record. `find` reports unreadable ones."""
         return [record for record in _select_newest_copies(self._read_copies({})) if record.step != "done"]
 
-    def _read_copies(self, bad: dict[str, str]) -> Iterator[tuple[str, ConversionRecord]]:
-        """Read every record with its location. bad: collects why others cannot be read."""
+    def _read_copies(self, bad: dict[str, str]) -> Iterator[ConversionRecord]:
+        """Read every record. bad: collects why others cannot be read, by location."""
         for store in self._stores:
             for name, text in store.read_all():
                 try:
@@ -99,7 +94,7 @@ class Records:
                     continue
                 self._sequences[record.run] = max(record.sequence, self._sequences.get(record.run, 0))
                 self._versions.setdefault(record.run, set()).add((record.key, record.generation, record.sequence))
-                yield store.describe_place(name), record
+                yield record
 
     def differ(self, run: str) -> bool:
         """Whether the stores, as they were read, have different versions of a run's record."""
@@ -141,9 +136,8 @@ def _write_copy(store: ConfigMaps, record: ConversionRecord) -> None:
     )  # fmt: skip
 
 
-def _select_newest_copies(copies: Iterable[tuple[str, ConversionRecord]]) -> list[ConversionRecord]:
+def _select_newest_copies(copies: Iterable[ConversionRecord]) -> list[ConversionRecord]:
     """Return the newest copy of each run's record."""
     return [
-        select_newest(dict(copies_of_run))
-        for copies_of_run in group_values((copy[1].run, copy) for copy in copies).values()
+        select_newest(copies_of_run) for copies_of_run in group_values((copy.run, copy) for copy in copies).values()
     ]

@@ -20,7 +20,7 @@ from ..kube.holder import identify_process
 from ..kube.lease import Lease, LeaseSubject, bind_client
 from . import actions as do
 from . import explain
-from .apply import ConversionOutcome, ConversionStoppedError, Converter
+from .apply import ConversionStoppedError, Converter
 from .begin import create_record
 from .decide import decide_move
 from .eligibility import ConversionRequest, drop_leftovers, evaluate
@@ -230,13 +230,12 @@ class Conversions:
 
         client = bind_client(self._client, lease.confirm)
         records = Records(client, self._options.record_namespaces)
-        limits, final = self._options.limits, self._options.final
-        converter = Converter(client, records, limits, self._notify, final=final, check=lease.check)
+        converter = Converter(client, records, self._options, self._notify, lease.check)
         try:
             record = self._plan_under_lease(result, desired, records, converter)
             if record is None:
                 return
-            outcome = converter.run(record)
+            until = converter.run(record)
         except ClusterError as error:
             begun = converter.record
             if begun is None or isinstance(error, ConversionStoppedError) or error.reason == "taken_over":
@@ -246,14 +245,16 @@ class Conversions:
             result.record = converter.record or result.record
             result.actions = converter.actions
             lease.end()
-        if outcome.until:
-            result.status, result.message = "reversible", self._explain_final(outcome)
-        elif self._options.roll_back and outcome.record.direction == "forward":
+        record = converter.record or record
+        if until:
+            restoration = f", and the policy is restored to {record.policy}" if record.policy != "Retain" else ""
+            result.status, result.message = "reversible", f"{until}: run again with {explain.FINAL}{restoration}"
+        elif self._options.roll_back and record.direction == "forward":
             result.status = "nothing"
-            result.message = _explain_no_rollback(result.claim, outcome.record.times.get("forward:done", ""))
+            result.message = _explain_no_rollback(result.claim, record.times.get("forward:done", ""))
         else:
-            result.status = "converted" if outcome.record.direction == "forward" else "rolled_back"
-            result.message = outcome.record.rollback_reason
+            result.status = "converted" if record.direction == "forward" else "rolled_back"
+            result.message = record.rollback_reason
 
     def _plan_under_lease(
         self, result: ConversionResult, desired: ConversionRequest, records: Records, converter: Converter
@@ -286,9 +287,3 @@ class Conversions:
             )
         result.record = current.record
         return current.record.take_over() if current.record.sequence else current.record
-
-    def _explain_final(self, outcome: ConversionOutcome) -> str:
-        """Explain how to make a conversion final."""
-        policy = outcome.record.policy
-        restoration = f", and the policy is restored to {policy}" if policy != "Retain" else ""
-        return f"{outcome.until}: run again with {explain.FINAL}{restoration}"

@@ -40,7 +40,6 @@ def test_a_migrated_volume_enters_with_its_workload_and_its_disks_id() -> None:
     assert not entry.refused, entry.findings
     assert entry.handle == "fcd-1"
     assert entry.workloads == (RecordedWorkload("StatefulSet", "shop", "db", "set-uid", 2),)
-    assert entry.nodes == ("win-1",)
     assert [finding.id for finding in entry.findings] == ["CSI-B33"]
 
 

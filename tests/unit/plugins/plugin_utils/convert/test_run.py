@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.interruption import Interrupted, interruptible
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import ConversionRequest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import ConversionLimits, RunOptions
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import RunOptions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.run import ConversionResult, Conversions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from unit.plugins.plugin_utils.convert.test_record import record
@@ -21,9 +21,10 @@ from unit.plugins.plugin_utils.convert.test_record import record
 OPTIONS = RunOptions(
     tuple(ConversionRequest("shop", claim) for claim in "abc"),
     False,
-    ConversionLimits(60.0, 0),
     False,
     ("kubewin", "copies"),
+    60.0,
+    0,
 )
 
 

@@ -9,7 +9,6 @@ import copy
 from dataclasses import replace
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import ConversionFacts
 
 Object = dict[str, Any]
@@ -113,7 +112,6 @@ GOOD = ConversionFacts(
     storage_class={"metadata": {"name": "thin"}},
     nodes=[node()],
     migrations=[{"metadata": {"name": "fcd-1"}, "spec": {"volumepath": PATH, "volumeid": "fcd-1"}}],
-    driver=DRIVERS["vsphere"],
 )
 
 
