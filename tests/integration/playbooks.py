@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from integration.warm import READ_WHEN_LOADED, Warm
+from integration.warm import READ_WHEN_LOADED, Warm, settings
 from lab.handle import eventually
 
 T = TypeVar("T")
@@ -100,6 +100,7 @@ def lane(core: str | None = None) -> tuple[str, dict[str, str]]:
         "ANSIBLE_FORCE_COLOR": "0",
         "ANSIBLE_CALLBACK_PLUGINS": str(CALLBACKS),
         "ANSIBLE_CALLBACKS_ENABLED": "record,bytecode",
+        "ANSIBLE_HOME": os.environ.get("ANSIBLE_HOME", str(Path.home() / ".ansible")),
     }
     # The interpreter's own packages are those of its lane; ours reach it through the collections path.
     environment.pop("PYTHONPATH", None)
@@ -213,7 +214,7 @@ def play(playbook: str, inventory: str | Path, *arguments: str, timeout: float =
         if any(name in environment for name in READ_WHEN_LOADED):
             return finish(start(playbook, inventory, *arguments, record=record, **how), record, timeout)
         python = Path(words[0]).with_name("python")
-        idle = _idle.setdefault(python, [])
+        idle = _idle.setdefault((python, settings(environment)), [])
         warm = idle.pop() if idle else Warm(python, environment)
         try:
             code = warm.run(words, how.get("root", ROOT), environment, screen, timeout)
@@ -226,7 +227,7 @@ def play(playbook: str, inventory: str | Path, *arguments: str, timeout: float =
 
 
 # Processes from which no run is forked at present.
-_idle: dict[Path, list[Warm]] = {}
+_idle: dict[tuple[Path, frozenset[tuple[str, str]]], list[Warm]] = {}
 
 
 def family(process: int) -> list[int]:

@@ -1,13 +1,15 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""ansible-playbook, forked from a process that has loaded the packages of others: that is a third of the CPU of a short run.
+"""ansible-playbook, forked from a process that has loaded Ansible and the packages of others: two thirds of the CPU of a short run.
 
-Each run loads Ansible, its settings and this collection anew, and has the environment that it is given.
+Each run loads this collection anew, and has the environment that it is given. Ansible reads its settings when it is loaded, so a run
+is forked from a process with the same ones.
 """
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import json
@@ -18,10 +20,32 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-# What ansible-core, its connections and this collection import. None of it reads settings when it is loaded but `kubernetes`,
-# which reads KUBECONFIG.
+# What ansible-playbook loads on every ansible-core line, and what its connections and this collection import.
 PACKAGES = (
+    "ansible.cli.playbook",
+    "ansible.executor.playbook_executor",
+    "ansible.playbook.handler_task_include",
+    "ansible.plugins.action.include_vars",
+    "ansible.plugins.cache.memory",
+    "ansible.plugins.callback.default",
+    "ansible.plugins.callback.junit",
+    "ansible.plugins.connection.local",
+    "ansible.plugins.connection.psrp",
+    "ansible.plugins.connection.ssh",
+    "ansible.plugins.connection.winrm",
+    "ansible.plugins.inventory.auto",
+    "ansible.plugins.inventory.host_list",
+    "ansible.plugins.inventory.ini",
+    "ansible.plugins.inventory.script",
+    "ansible.plugins.inventory.toml",
+    "ansible.plugins.inventory.yaml",
+    "ansible.plugins.shell.cmd",
+    "ansible.plugins.shell.powershell",
+    "ansible.plugins.shell.sh",
+    "ansible.plugins.strategy.linear",
+    "ansible.plugins.vars.host_group_vars",
     "concurrent.futures",
     "cryptography.hazmat.backends.openssl.backend",
     "importlib.metadata",
@@ -40,7 +64,13 @@ PACKAGES = (
     "xml.dom.minidom",
     "yaml",
 )
+# Of these a forked run would have what the process had that it is forked from.
 READ_WHEN_LOADED = ("KUBECONFIG",)
+
+
+def settings(environment: Mapping[str, str]) -> frozenset[tuple[str, str]]:
+    """What Ansible reads of an environment when it is loaded."""
+    return frozenset(item for item in environment.items() if item[0].startswith("ANSIBLE_"))
 
 
 class Warm:
@@ -91,11 +121,18 @@ def serve() -> list[str]:
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.dup2(screen, 1)
             os.dup2(screen, 2)
+            own_folder()
             words: list[str] = request["words"]
             return words
         print(forked, flush=True)
         print(os.waitstatus_to_exitcode(os.waitpid(forked, 0)[1]), flush=True)
     return []
+
+
+def own_folder() -> None:
+    """Give a run a folder for its temporary files, which it removes when it ends."""
+    constants: Any = importlib.import_module("ansible.constants")
+    constants.DEFAULT_LOCAL_TMP = constants.config.get_config_value("DEFAULT_LOCAL_TMP")
 
 
 def main(scripts: str) -> None:
@@ -104,7 +141,11 @@ def main(scripts: str) -> None:
     sys.path[0] = scripts
     for name in PACKAGES:
         importlib.import_module(name)
-    assert not {"ansible", "ansible_collections"} & {name.partition(".")[0] for name in sys.modules}
+    assert "ansible_collections.kubewin" not in sys.modules
+    # The folder of this process, which each run would remove at its end.
+    atexit.unregister(importlib.import_module("ansible.utils.path").cleanup_tmp_file)
+    constants: Any = importlib.import_module("ansible.constants")
+    Path(constants.DEFAULT_LOCAL_TMP).rmdir()
     # A collection in what is forked would write to the pages of all of it.
     gc.freeze()
     if words := serve():
