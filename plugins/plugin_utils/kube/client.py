@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +26,9 @@ FIELD_MANAGER = "kubewin.csi"
 
 # Pages keep the server's and our memory flat; the dynamic client itself never asks for them.
 PAGE = 500
+
+# The continue token of a page, which servers write before the items.
+_CONTINUE = re.compile(rb'"continue": ?"([^"\\]+)"')
 
 # Clients before 25 send this type as text only, later ones encode text once more; with a parameter all send it as it is.
 _APPLY = "application/apply-patch+yaml; charset=utf-8"
@@ -87,8 +91,8 @@ class Client(Transport):
         """A list page by page, each as decoder makes it of the server's bytes (ValueError: that is no page).
 
         All pages show one state of the cluster: that of the resourceVersion `at`, or the newest. Raises GoneError when the
-        server no longer has it; the pages that came before are then part of nothing. The next page is read while the caller
-        has this one.
+        server no longer has it; the pages that came before are then part of nothing. The next page is read while this one is
+        decoded and while the caller has it.
         """
         call = ApiCall("list", kind, namespace)
 
@@ -105,6 +109,8 @@ class Client(Transport):
         version = at
         response = request(resource_version=at, query_params=[("resourceVersionMatch", "Exact")]) if at else request()
         while True:
+            early_token = _find_continue(response[0])
+            wait_for_response = begin(partial(request, _continue=early_token)) if early_token else None
             page = self._read_answer(call, decoder, *response).body
             # Here and below: a page takes megabytes, as bytes and decoded.
             del response
@@ -121,7 +127,8 @@ class Client(Transport):
                 yield page
                 return
             # The token says which state; naming it twice is an error.
-            wait_for_response = begin(partial(request, _continue=metadata["continue"]))
+            if wait_for_response is None or early_token != metadata["continue"]:
+                wait_for_response = begin(partial(request, _continue=metadata["continue"]))
             yield page
             del page
             response = wait_for_response()
@@ -346,6 +353,12 @@ class Client(Transport):
             for chunk in response.stream(amt=65536, decode_content=True):
                 *lines, unfinished = (unfinished + chunk).split(b"\n")
                 yield from (_read_event(call, line) for line in lines if line.strip())
+
+
+def _find_continue(page: bytes) -> str:
+    """The continue token of a page that is not decoded yet; empty if there is none before its items."""
+    match = _CONTINUE.search(page[:4096].partition(b'"items"')[0])
+    return match[1].decode("utf-8", "replace") if match else ""
 
 
 def _read_event(call: ApiCall, line: bytes) -> tuple[str, dict[str, Any]]:

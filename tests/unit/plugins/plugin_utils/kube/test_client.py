@@ -207,6 +207,24 @@ def test_the_next_page_is_read_while_the_caller_has_one() -> None:
     assert [page["items"] for page in pages] == [[{"n": 2}]]
 
 
+def test_the_next_page_is_asked_for_before_this_one_is_decoded() -> None:
+    script = SignallingScript(
+        Response({"metadata": {"resourceVersion": "5", "continue": "t"}, "items": [{"continue": "of an item"}]}),
+        Response({"metadata": {"resourceVersion": "5"}, "items": [{"continue": "of an item"}]}),
+    )
+    tokens: list[list[str | None]] = []
+
+    def decode(page: bytes) -> Any:
+        if not tokens:
+            assert script.asked_for.acquire(timeout=10)
+            assert script.asked_for.acquire(timeout=10)
+        tokens.append([params.get("_continue") for _method, _path, params in script.asked])
+        return json.loads(page)
+
+    assert len([*Client(script).read_pages(kinds.NODE, decode)]) == 2
+    assert tokens == [[None, "t"], [None, "t"]]
+
+
 class HangingScript(Script):
     """Answers the first request, and others once `over` is set."""
 
