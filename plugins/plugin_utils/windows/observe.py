@@ -320,7 +320,8 @@ def list_smb_mappings(node: WindowsHost) -> tuple[tuple[str, str, int], ...] | N
     """(local, remote, status) of the global SMB mappings of the host; status 0 is connected. None: they cannot be read.
 
     wmic.exe is the only in-box program besides PowerShell that is known to list them (MSFT_SmbGlobalMapping); ``net use`` shows
-    those of its own session. Windows Server 2025 has it as a feature on demand.
+    those of its own session. Windows Server 2025 has it as a feature on demand. The links that csi-proxy makes to shares
+    (kubernetes-csi/csi-proxy, pkg/server/smb/server.go) show no state, and RemoveSmbGlobalMapping leaves them.
     """
     command = rf"{SYSTEM32}\wbem\WMIC.exe /namespace:\\root\microsoft\windows\smb path MSFT_SmbGlobalMapping get"
     answers = node.ask([("mappings", Command(f"{command} LocalPath,RemotePath,Status /value <nul"))])
