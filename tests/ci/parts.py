@@ -347,7 +347,7 @@ def go_environment() -> dict[str, str]:
 
 
 def go(step: Step) -> Counts:
-    """gofmt over all Go files; vet and the unit tests of the Windows userland."""
+    """gofmt over all Go files; vet and the unit tests of the Windows userland and of csi-proxy's clients."""
     files = [name for name in tree.listed() if name.endswith(".go")]
     environment = go_environment()
     done = subprocess.run(
@@ -361,11 +361,13 @@ def go(step: Step) -> Counts:
     if done.stdout or done.returncode:
         step.notify(f"gofmt -l:\n{done.stdout}{done.stderr}")
         raise PartFailed("`make format` repairs the layout")
-    winland = paths.ROOT / "tests" / "lab" / "go" / "winland"
-    step.run(["go", "vet", "./..."], cwd=winland, env=environment)
-    # What is underneath on Windows builds only for Windows, and must not rot between two runs of the lab.
-    step.run(["go", "vet", "./..."], cwd=winland, env={**environment, "GOOS": "windows"})
-    code = step.run(["go", "test", "-json", "./..."], cwd=winland, env=environment, may_fail=True)
+    code = 0
+    for name in ("winland", "csiclient"):
+        module = paths.ROOT / "tests" / "lab" / "go" / name
+        step.run(["go", "vet", "./..."], cwd=module, env=environment)
+        # What is underneath on Windows builds only for Windows, and must not rot between two runs of the lab.
+        step.run(["go", "vet", "./..."], cwd=module, env={**environment, "GOOS": "windows"})
+        code = max(code, step.run(["go", "test", "-json", "./..."], cwd=module, env=environment, may_fail=True))
     return go_counts(step, code)
 
 
