@@ -35,7 +35,7 @@ _SLIP = 0.75
 # Statistics that the playbooks set: a workflow of AWX hands them to its next jobs as extra variables.
 STATISTICS = frozenset({"kubewin_preflight", "kubewin_convert", "kubewin_summary", "kubewin_upgrade"})
 # Facts that tasks of the playbooks set.
-FACTS = frozenset({"kubewin_inputs", "kubewin_upgrade_result"})
+FACTS = frozenset({"kubewin_hosts_to_change", "kubewin_hosts_to_report", "kubewin_inputs", "kubewin_upgrade_result"})
 # What the inventory plugin windows_nodes says of a host.
 INVENTORY = frozenset(
     f"kubewin_{name}"

@@ -219,3 +219,10 @@ def test_no_variable_of_a_playbook_can_be_set_from_outside(path: Path) -> None:
     ansible = {name for name in ours if name.startswith("ansible_")} | {"<<"}
     open_to_all = {name for name in ours - ansible - {"csi_proxy_state"} if not errors("enable_csi", extra=[name])}
     assert open_to_all == set()
+
+
+def test_facts_of_one_playbook_are_accepted_by_the_next_of_the_same_run() -> None:
+    pattern = re.compile(r"set_fact:\n((?:\s+(?:#.*|kubewin_\w+:.*)\n)+)")
+    texts = [path.read_text(encoding="utf-8") for path in PLAYBOOKS.rglob("*.yml")]
+    tasks = [task for text in texts for task in pattern.findall(text)]
+    assert {name for task in tasks for name in re.findall(r"(?m)^\s+(kubewin_\w+):", task)} == names.FACTS
