@@ -10,11 +10,43 @@ from pathlib import Path
 
 import pytest
 import yaml
+from lab.windows.agent import Agent
 from real_windows import __main__ as accept
 from unit.plugins.plugin_utils.windows.simulated import NEW, OLD, Artifacts
 
-from lab_tests.conftest import MakeHost, Pki, Serve
+from lab_tests.conftest import MakeHost, Pki, Serve, Served
 from lab_tests.test_ansible import variables
+
+# In the place of tests/lab/go/csiclient/storage: what its steps change of a host, as the lab models it.
+STEPS = r"""
+from __future__ import annotations
+
+from ansible.plugins.action import ActionBase
+from lab.windows.agent import Agent
+
+VOLUME = r"\??\Volume{11111111-0000-0000-0000-000000000001}"
+MOUNT = r"C:\var\lib\kubelet\plugins\kubernetes.io\csi\disk.test\0001\globalmount"
+DISK = {"key": r"HKLM\SYSTEM\MountedDevices", "name": VOLUME, "type": "REG_BINARY", "data": "00"}
+OTHER = {**DISK, "name": VOLUME.replace("0001}", "0002}")}
+SHARE = {"key": r"HKLM\SOFTWARE\WinLab", "name": "SmbGlobalMappings"}
+
+
+class ActionModule(ActionBase):
+    def run(self, tmp=None, task_vars=None):
+        step = self._task.args["line"].rpartition(" ")[2]
+        plants = {
+            "mount": {"registry": [DISK, OTHER], "files": {MOUNT: {"link": VOLUME + "\\"}}},
+            "lose": {"registry": [{**DISK, "absent": True}]},
+            "return": {"registry": [DISK]},
+            "unmount": {"files": {MOUNT: None}},
+            **{
+                name: {"registry": [{**SHARE, "data": rf"|\\win\kubewin-test|{status}"}]}
+                for name, status in (("share", 0), ("rotate", 2), ("remap", 0))
+            },
+        }
+        Agent(task_vars["lab_agent"], task_vars["lab_host"]).control("plant", **plants.get(step, {}))
+        return {**super().run(tmp, task_vars), "changed": True}
+"""
 
 
 @pytest.fixture
@@ -27,6 +59,20 @@ def binaries(tmp_path: Path) -> Path:
         made.path.with_suffix(".exe.sha256").write_text(f"{made.sha256}  {made.path.name}\n", encoding="utf-8")
     artifacts.close()
     return folder
+
+
+def accept_play(
+    transport: str, tmp_path: Path, agent: Agent, served: Served, pki: Pki, binaries: Path, *words: str
+) -> tuple[int, Path]:
+    """The exit code of `python -m real_windows` on a simulated host, and its folder of transcripts."""
+    host = {**variables(transport, served, pki), "lab_agent": agent.address, "lab_host": agent.host}
+    inventory = tmp_path / "inventory.yml"
+    inventory.write_text(
+        yaml.safe_dump({"all": {"children": {"windows": {"hosts": {transport: host}}}}}), encoding="utf-8"
+    )
+    kept = tmp_path / "kept"
+    paths = ["--inventory", inventory, "--binaries", binaries, "--transcripts", kept]
+    return accept.main([*map(str, paths), *words, transport]), kept
 
 
 # Over WinRM comes the case table, which test_conformance has as well. What ssh starts is the same with either shell.
@@ -42,15 +88,32 @@ def test_the_play_is_accepted_without_a_difference(
 ) -> None:
     agent = make_host()
     shell = "powershell" if transport == "ssh-powershell" else "cmd"
-    hosts = {transport: variables(transport, serve(agent.address, name=agent.host, ssh=0, ssh_shell=shell), pki)}
-    inventory = tmp_path / "inventory.yml"
-    inventory.write_text(yaml.safe_dump({"all": {"children": {"windows": {"hosts": hosts}}}}), encoding="utf-8")
-    kept = tmp_path / "kept"
-    code = accept.main(
-        list(map(str, ["--inventory", inventory, "--binaries", binaries, "--transcripts", kept, transport]))
-    )
+    served = serve(agent.address, name=agent.host, ssh=0, ssh_shell=shell)
+    code, kept = accept_play(transport, tmp_path, agent, served, pki, binaries)
     assert (kept / "differences.txt").read_text(encoding="utf-8") == ""
     assert code == 0
     conformance = json.loads((kept / "conformance.json").read_text(encoding="utf-8"))
     assert conformance["image"]
     assert bool(conformance["answers"]) == transport.startswith("winrm")
+
+
+@pytest.mark.parametrize("play", ["storage.yml", "support.yml"])
+def test_the_plays_beside_it_expect_what_the_lab_answers(
+    play: str,
+    binaries: Path,
+    tmp_path: Path,
+    make_host: MakeHost,
+    serve: Serve,
+    pki: Pki,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "action").mkdir()
+    (tmp_path / "action" / "windows_command.py").write_text(STEPS, encoding="utf-8")
+    monkeypatch.setenv("ANSIBLE_ACTION_PLUGINS", str(tmp_path / "action"))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    agent = make_host()
+    served = serve(agent.address, name=agent.host)
+    words = ("--play", str(accept.HERE / play))
+    code, kept = accept_play("winrm-ntlm-http", tmp_path, agent, served, pki, binaries, *words)
+    assert (kept / "differences.txt").read_text(encoding="utf-8") == ""
+    assert code == 0

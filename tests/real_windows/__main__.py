@@ -58,9 +58,11 @@ def accept(play: Path, host: str, inventory: Path, binaries: Path, url: str, rec
         "--limit",
         host,
         "-e",
-        f"csi_proxy_folder={binaries}",
+        f"binaries_folder={binaries}",
         "-e",
-        f"csi_proxy_url={url}",
+        f"binaries_url={url}",
+        "-e",
+        f"output_folder={record.parent}",
     ]
     program = str(Path(sys.executable).with_name("ansible-playbook"))
     return subprocess.run([program, *words, str(play)], check=False, env=environment).returncode
@@ -74,6 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--transcripts", type=Path, required=True, help="folder for what was sent and answered")
     parser.add_argument("hosts", nargs="*", default=HOSTS, help="hosts of the inventory (default: %(default)s)")
     options = parser.parse_args(arguments)
+    options.transcripts = options.transcripts.resolve()
     options.transcripts.mkdir(parents=True, exist_ok=True)
     lines: list[str] = []
     answers: list[dict[str, Any]] = []
@@ -81,7 +84,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for host in options.hosts:
             record = options.transcripts / f"{host}.jsonl"
             record.write_text("", encoding="utf-8")
-            code = accept(options.play, host, options.inventory.resolve(), options.binaries.resolve(), url, record)
+            code = accept(
+                options.play.resolve(), host, options.inventory.resolve(), options.binaries.resolve(), url, record
+            )
             lines += [f"{host}: the play ended with {code}"] if code else []
             records = transcript.read(record)
             lines += [f"{host}: {text}" for text in transcript.differences(records)]
