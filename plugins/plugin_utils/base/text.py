@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
 
@@ -64,6 +65,18 @@ def encode_controls(text: str) -> str:
 def encode_json_controls(data: bytes) -> bytes:
     """The same JSON, of which each text decodes to what ``encode_controls`` makes of it."""
     return _JSON.sub(_encode_json_match, data) if _is_suspect(data) else data
+
+
+def decode_json(data: bytes, decoder: Callable[[bytes], Any], encoder: Callable[[Any], bytes] | None = None) -> Any:
+    """What decoder makes of the same JSON as ``encode_json_controls`` returns.
+
+    encoder: writes JSON of what decoder makes. If decoder skips most fields, a search of what it keeps takes a quarter of the time.
+    """
+    if encoder is not None:
+        value = decoder(data)
+        if not _is_suspect(encoder(value)):
+            return value
+    return decoder(encode_json_controls(data))
 
 
 def _is_suspect(data: bytes) -> bool:

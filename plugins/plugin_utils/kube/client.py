@@ -86,13 +86,14 @@ class Client(Transport):
 
     def read_pages(
         self, kind: Kind, decoder: Callable[[bytes], Any], namespace: str | None = None, *,
+        encoder: Callable[[Any], bytes] | None = None,
         label_selector: str | None = None, field_selector: str | None = None, at: str = "",
     ) -> Iterator[Mapping[str, Any]]:  # fmt: skip
         """A list page by page, each as decoder makes it of the server's bytes (ValueError: that is no page).
 
-        All pages show one state of the cluster: that of the resourceVersion `at`, or the newest. Raises GoneError when the
-        server no longer has it; the pages that came before are then part of nothing. The next page is read while this one is
-        decoded and while the caller has it.
+        encoder: see ``decode_json``. All pages show one state of the cluster: that of the resourceVersion `at`, or the newest. Raises
+        GoneError when the server no longer has it; the pages that came before are then part of nothing. The next page is read while
+        this one is decoded and while the caller has it.
         """
         call = ApiCall("list", kind, namespace)
 
@@ -111,7 +112,7 @@ class Client(Transport):
         while True:
             early_token = _find_continue(response[0])
             wait_for_response = begin(partial(request, _continue=early_token)) if early_token else None
-            page = self._read_answer(call, decoder, *response).body
+            page = self._read_answer(call, response, decoder, encoder).body
             # Here and below: a page takes megabytes, as bytes and decoded.
             del response
             metadata = page.get("metadata") or {}

@@ -22,7 +22,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Protocol, TypeVar
 
 from ..base.decode import SIZE, DecodeError, decode
-from ..base.text import decode_controls, encode_json_controls, join_lines
+from ..base.text import decode_controls, decode_json, join_lines
 from .errors import EVICT, UNTYPED, ApiCall, ClusterError, UnreachableError, describe_failure, find_budget_refusal
 from .faults import find_cause, is_connection, read_body, read_retry_after, read_status_code
 
@@ -125,20 +125,23 @@ class Transport:
         return guarded
 
     def _request(
-        self, call: ApiCall, method: str, *, path: str = "", dry_run: bool = False,
-        decoder: Callable[[bytes], Any] = json.loads, **params: Any,
+        self, call: ApiCall, method: str, *, path: str = "", dry_run: bool = False, **params: Any
     ) -> Answer:  # fmt: skip
-        """The object that the server answers with. decoder: of the server's bytes."""
+        """The object that the server answers with."""
         path = path or call.kind.path(call.namespace, None if method == "POST" else call.name)
         if dry_run:
             params["dry_run"] = "All"
-        return self._read_answer(call, decoder, *self._repeat(call, method, path, **params))
+        return self._read_answer(call, self._repeat(call, method, path, **params), json.loads)
 
-    def _read_answer(self, call: ApiCall, decoder: Callable[[bytes], Any], data: bytes, headers: Any) -> Answer:
-        """The object in a whole body."""
+    def _read_answer(
+        self, call: ApiCall, response: tuple[bytes, Any], decoder: Callable[[bytes], Any],
+        encoder: Callable[[Any], bytes] | None = None,
+    ) -> Answer:  # fmt: skip
+        """The object in a whole body. decoder, encoder: see ``decode_json``."""
+        data, headers = response
         self._note_clock(headers)
         try:
-            body = decode(decoder, encode_json_controls(data))
+            body = decode(lambda json_text: decode_json(json_text, decoder, encoder), data)
         except DecodeError as error:
             raise ClusterError(
                 f"{call.verb} {call.title}: the response is not of an API server ({error}). Check host and proxy.",

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from typing import Any
+from typing import Any, TypedDict
 
+import msgspec
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base import findings as deploy
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import (
     decode_controls,
+    decode_json,
     encode_controls,
     encode_json_controls,
     join_lines,
@@ -93,6 +95,32 @@ def test_json_decodes_to_what_the_text_itself_would_be(written: str, ascii_only:
     decoded = json.loads(encode_json_controls(data))
     assert decoded == {encode_controls(written): [encode_controls(written), 1, None]}
     assert decode_controls(decoded) == {written: [written, 1, None]}
+
+
+class Brief(TypedDict):
+    """What a decoder keeps."""
+
+    kept: dict[str, str]
+
+
+@pytest.mark.parametrize("written", [*EVERY, *GENUINE, NASTY, "\U0001f600", "C:\\temp\\u001b", "\\\\u001b", "plain"])
+def test_json_of_which_few_fields_are_decoded_is_searched_in_these(written: str) -> None:
+    decoder = msgspec.json.Decoder(Brief).decode
+    data = json.dumps({"kept": {written: written}, "skipped": NASTY}).encode()
+    carried = encode_controls(written)
+    assert decode_json(data, decoder, msgspec.json.encode) == {"kept": {carried: carried}}
+
+
+def test_a_character_in_a_field_that_is_skipped_costs_nothing() -> None:
+    decoded: list[bytes] = []
+
+    def decode(data: bytes) -> Any:
+        decoded.append(data)
+        return {"kept": "plain"}
+
+    data = json.dumps({"kept": "plain", "skipped": NASTY}).encode()
+    assert decode_json(data, decode, msgspec.json.encode) == {"kept": "plain"}
+    assert decoded == [data]
 
 
 def test_a_page_without_such_characters_is_not_copied() -> None:
