@@ -10,6 +10,7 @@ is forked from a process with the same ones.
 from __future__ import annotations
 
 import atexit
+import functools
 import gc
 import importlib
 import json
@@ -135,6 +136,14 @@ def own_folder() -> None:
     constants.DEFAULT_LOCAL_TMP = constants.config.get_config_value("DEFAULT_LOCAL_TMP")
 
 
+def read_metadata_once() -> None:
+    """Parse where modules of ansible-core have moved to, a file of 300 kB, once and not in each run. Tools may replace the function."""
+    finder: Any = importlib.import_module("ansible.utils.collection_loader._collection_finder")
+    finder._meta_yml_to_dict = functools.cache(finder._meta_yml_to_dict)
+    config = Path(importlib.import_module("ansible.config").__path__[0])
+    finder._meta_yml_to_dict((config / "ansible_builtin_runtime.yml").read_bytes(), ("ansible.builtin", "runtime.yml"))
+
+
 def main(scripts: str) -> None:
     """Load the packages and serve; in what was forked, become the script."""
     # As where the script itself is started.
@@ -142,6 +151,7 @@ def main(scripts: str) -> None:
     for name in PACKAGES:
         importlib.import_module(name)
     assert "ansible_collections.kubewin" not in sys.modules
+    read_metadata_once()
     # The folder of this process, which each run would remove at its end.
     atexit.unregister(importlib.import_module("ansible.utils.path").cleanup_tmp_file)
     constants: Any = importlib.import_module("ansible.constants")
