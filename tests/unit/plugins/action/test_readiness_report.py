@@ -6,8 +6,6 @@ from __future__ import annotations
 import copy
 import importlib
 import json
-import os
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -19,10 +17,10 @@ from ansible_collections.kubewin.csi.plugins.action import preflight_info
 from ansible_collections.kubewin.csi.plugins.action.preflight_info import loaded, name_cluster, passes, saved
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
+from integration.playbooks import play
 from situations.cluster import healthy
 from situations.named import SITUATIONS
 
-ROOT = Path(__file__).parents[4]
 # No server listens there; a task that got so far would report that.
 UNREACHABLE = {"host": "http://127.0.0.1:9", "api_key": "nobody", "api_timeout": 1}
 
@@ -38,12 +36,8 @@ def tasks(folder: Path, *options: dict[str, Any]) -> list[dict[str, Any]]:
     steps.append({"ansible.builtin.copy": {"dest": str(results), "content": content, "mode": "0600"}})
     playbook = folder / "play.yml"
     playbook.write_text(json.dumps([{"hosts": "localhost", "gather_facts": False, "tasks": steps}]), encoding="utf-8")
-    environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".collections"), "ANSIBLE_NOCOLOR": "1"}
-    environment.pop("PYTHONPATH", None)
-    command = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "localhost,", "-c", "local", str(playbook)]
-    command += ["-e", f"ansible_python_interpreter={sys.executable}"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert results.exists(), done.stdout + done.stderr
+    done = play(str(playbook), "localhost,", "-c", "local", "-e", f"ansible_python_interpreter={sys.executable}")
+    assert results.exists(), done.screen
     found: list[dict[str, Any]] = json.loads(results.read_text(encoding="utf-8"))
     return found
 

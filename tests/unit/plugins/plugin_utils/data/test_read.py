@@ -308,11 +308,9 @@ def test_a_volume_above_the_limit_is_refused_with_the_input_that_raises_it(volum
 
 def test_two_gigabytes_are_read_in_constant_memory(volume: Path) -> None:
     dense = bytes(range(256)) * 4096
-    content = hashlib.sha256()
     with (volume / "disk.vhdx").open("wb") as file:
         for _mebibyte in range(48):
             file.write(dense)
-            content.update(dense)
         file.seek((2 << 30) - 3)
         file.write(b"end")
     tracemalloc.start()
@@ -320,10 +318,8 @@ def test_two_gigabytes_are_read_in_constant_memory(volume: Path) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert found["disk.vhdx"].size == 2 << 30
-    for _mebibyte in range(2047 - 48):
-        content.update(bytes(1 << 20))
-    content.update(bytes((1 << 20) - 3) + b"end")
-    assert found["disk.vhdx"].sha256 == content.hexdigest()
+    # As sha256sum has it.
+    assert found["disk.vhdx"].sha256 == "a4ef7f5de52f624fc15ae82cd4e7acb2b8026d04f25ffae83f4cdf618f8feea3"
     assert peak < 16 << 20
 
 

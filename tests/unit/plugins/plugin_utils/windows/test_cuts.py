@@ -153,7 +153,8 @@ def failures(server: SimulatedServer, cuts: list[Cut], scenario: Scenario) -> It
             yield from filter(None, pool.map(one, cuts))
 
 
-@pytest.mark.parametrize("push", [False, True], ids=["pull", "push"])
+# The lines that download are cut in the upgrade too.
+@pytest.mark.parametrize("push", [pytest.param(False, marks=pytest.mark.torture), True], ids=["pull", "push"])
 def test_every_interruption_of_an_installation(
     server: SimulatedServer, host: Host, artifacts: Artifacts, push: bool
 ) -> None:
