@@ -92,10 +92,6 @@ def killed_before_and_after_every_write_it_goes_on(lab: Lab, _folder: Path) -> N
     remove(lab, story)
 
 
-def killed_at_random_instants_it_goes_on(lab: Lab, _folder: Path) -> None:
-    random_kills(lab, seed=20261121, count=20)
-
-
 def undone_the_volume_is_what_it_was(lab: Lab, _folder: Path, step: str = "canary") -> None:
     story = Story(f"back-{step.replace('_', '-')}")
     plant(lab, story)

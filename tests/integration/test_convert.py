@@ -26,7 +26,6 @@ from integration.convert import (
 )  # fmt: skip
 from integration.convert_kills import (
     api_kills,
-    killed_at_random_instants_it_goes_on,
     killed_before_and_after_every_write_it_goes_on,
     random_kills,
     undone_the_volume_is_what_it_was,
@@ -91,7 +90,6 @@ TOLD = (
     a_final_run_planned_before_a_rollback_says_so_and_the_next_one_converts,
     writes_that_arrive_late_change_nothing,
     a_final_run_killed_before_its_last_write_is_not_rolled_back,
-    killed_at_random_instants_it_goes_on,
     claims_of_one_workload_are_converted_one_after_the_other_also_after_a_death,
     a_set_that_deletes_its_claims_meanwhile_is_not_scaled_down,
     what_never_lets_go_is_named_one_after_the_other,
