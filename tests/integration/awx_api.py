@@ -166,6 +166,9 @@ class AwxApi:
     def add(self, endpoint: str, content: Object) -> Object:
         """Create an object."""
         number = next(self._numbers)
+        if endpoint == "inventories":
+            # Sent as null, it is stored as no text.
+            content = {**content, "kind": content.get("kind") or ""}
         url = f"/api/v2/{endpoint}/{number}/"
         related = {name: f"{url}{name}/" for name in (*LISTS, "survey_spec", "create_approval_template", "update")}
         created = {
