@@ -4,12 +4,14 @@
 """A stand-in for podman, as ansible-runner calls it: the machine's own files as the image, the kernel's namespaces around them.
 
 A job gets a process table and a mount table of its own, a random user without a passwd entry and without capabilities, an empty
-/tmp, its volumes, and a read-only rest. The boot id is that of its execution node, which is a machine of its own. `install` puts
-the command into a folder for PATH.
+/tmp, its volumes, and a read-only rest. The boot id is that of its execution node, which is a machine of its own. Images differ in
+their environment, which the file of KUBEWIN_IMAGES has by their names. KUBEWIN_COLLECTIONS therein is a folder of collections.
+`install` puts the command into a folder for PATH.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -19,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-VALUED = ("--workdir", "-v", "--env-file", "--name")
+VALUED = ("--workdir", "-v", "--env-file", "--name", "--network")
 # In the new mount table, as its root. Arguments: folder for the new root, file with the boot id of the machine, user, directory of
 # the command, volumes, --, the command.
 ENTER = r"""
@@ -76,6 +78,13 @@ class Call:
             yield from (source.rstrip("/"), place.rstrip("/"), "ro" if "ro" in mode else "rw")
             if place.rstrip("/") == "/runner":
                 yield from (f"{source}project", "/runner/project", "ro")
+        if collections := self.image_environment().get("KUBEWIN_COLLECTIONS"):
+            yield from (collections, "/runner/.ansible/collections", "ro")
+
+    def image_environment(self) -> dict[str, str]:
+        """What the image sets."""
+        found: dict[str, str] = json.loads(Path(os.environ["KUBEWIN_IMAGES"]).read_text("utf-8"))[self.image]
+        return found
 
     def environment(self) -> dict[str, str]:
         """The image's environment and what the job adds. Nothing of the machine's."""
@@ -84,7 +93,7 @@ class Call:
         ]
         given = dict(line.split("=", 1) for line in lines if "=" in line)
         # The entry point of execution environments makes this the home of a user that has none; Ansible needs one.
-        image = {"PATH": os.environ["KUBEWIN_IMAGE_PATH"], "HOME": "/runner", "LANG": "C.UTF-8"}
+        image = {"HOME": "/runner", "LANG": "C.UTF-8", **self.image_environment()}
         return {**image, "PYTHONDONTWRITEBYTECODE": "1", **given}
 
 

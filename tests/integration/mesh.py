@@ -38,6 +38,9 @@ PROJECT = ROOT / "extensions" / "awx"
 NODES = ("exec1", "exec2")
 SUPPORT = "/support"
 SSH_PROMPT = r"SSH password:\s*?$"
+# The commands of this interpreter's environment.
+COMMANDS = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+IMAGE = "the.machine/itself"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,9 +211,19 @@ class Running:
 
 
 class Mesh:
-    """One control node and NODES."""
+    """One control node and NODES.
 
-    def __init__(self, folder: Path) -> None:
+    control: name of the control node. images: the environment of others than IMAGE by their names. own: a folder that each of NODES has for itself,
+    as it is a machine of its own.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        control: str = "control",
+        images: Mapping[str, Mapping[str, str]] | None = None,
+        own: Path | None = None,
+    ) -> None:
         self.folder = folder
         self._ports = Ports()
         self._nodes: list[subprocess.Popen[bytes]] = []
@@ -219,22 +232,21 @@ class Mesh:
         # A directory of the execution nodes that AWX exposes to jobs, at SUPPORT.
         self.support = folder / "support"
         self.support.mkdir(parents=True)
+        ours = {"PATH": COMMANDS, "KUBEWIN_COLLECTIONS": str(_copy_links(folder / "collections"))}
+        _write(self._images, json.dumps({IMAGE: ours, **(images or {})}))
         program = builds.build("receptor")["receptor"]
         port = self._ports.take("receptor")
         listener = {"tcp-listener": {"port": port, "bindaddr": "127.0.0.1"}}
-        control = {"control-service": {"service": "control", "filename": str(self.socket)}}
-        self._start(program, "control", [listener, control])
+        service = {"control-service": {"service": "control", "filename": str(self.socket)}}
+        # AWX calls the work on its own node local.
+        self._start(program, control, [listener, service, _work("local"), _work("ansible-runner")])
         # A peer that comes too early tries again only after 5 s.
         eventually(self.socket.exists, "the control node listens")
-        work = {
-            "worktype": "ansible-runner",
-            "command": "ansible-runner",
-            "params": "worker",
-            "allowruntimeparams": True,
-        }
         for node in NODES:
             peer = {"tcp-peer": {"address": f"127.0.0.1:{port}"}}
-            self._start(program, node, [peer, {"control-service": {"service": "control"}}, {"work-command": work}])
+            self._start(
+                program, node, [peer, {"control-service": {"service": "control"}}, _work("ansible-runner")], own
+            )
         try:
             eventually(self._complete, "the mesh is complete")
         except BaseException:
@@ -247,6 +259,10 @@ class Mesh:
         return self.folder / "control.sock"
 
     @property
+    def _images(self) -> Path:
+        return self.folder / "images.json"
+
+    @property
     def control(self) -> Any:
         """A connection to the control node; each carries one command."""
         return ReceptorControl(str(self.socket))
@@ -256,24 +272,28 @@ class Mesh:
         """Processes of the execution nodes."""
         return [node.pid for node in self._nodes[1:]]
 
-    def _start(self, program: Path, name: str, content: Sequence[Mapping[str, Any]]) -> None:
+    def _start(self, program: Path, name: str, content: Sequence[Mapping[str, Any]], own: Path | None = None) -> None:
         folder = self.folder / name
         folder.mkdir(parents=True)
         node = [{"node": {"id": name, "datadir": str(folder)}}, {"log-level": "info"}, *content]
         (folder / "boot_id").write_text(f"{uuid.uuid4()}\n", encoding="ascii")
         config = self.folder / f"{name}.yml"
         config.write_text(yaml.safe_dump(node), encoding="utf-8")
-        image = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
         environment = {
-            "PATH": f"{install(self.folder / 'bin')}:{image}",
-            "KUBEWIN_IMAGE_PATH": image,
+            "PATH": f"{install(self.folder / 'bin')}:{COMMANDS}",
+            "KUBEWIN_IMAGES": str(self._images),
             "KUBEWIN_CONTAINERS": str(self.folder / "bin"),
             "KUBEWIN_BOOT_ID": str(folder / "boot_id"),
             "HOME": str(folder),
             "LANG": "C.UTF-8",
         }
+        command = ["setpriv", "--pdeathsig", "TERM", str(program), "--config", str(config)]
+        if own is not None:
+            (folder / "own").mkdir()
+            mounted = 'mount --bind "$1" "$2"; shift 2; exec "$@"'
+            within = ["unshare", "--map-root-user", "--mount", "sh", "-ec", mounted, "sh"]
+            command = [*within, str(folder / "own"), str(own), *command]
         with open(self.folder / f"{name}.log", "wb") as log:
-            command = ["setpriv", "--pdeathsig", "TERM", str(program), "--config", str(config)]
             self._nodes.append(
                 subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
             )
@@ -344,7 +364,6 @@ class Mesh:
             playbook=playbook,
             passwords={SSH_PROMPT: credential.password},
             envvars={
-                "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".collections"),
                 "ANSIBLE_INVENTORY_UNPARSED_FAILED": "True",
                 "JOB_ID": str(number),
                 "K8S_AUTH_HOST": credential.host,
@@ -354,11 +373,32 @@ class Mesh:
             },
             process_isolation=True,
             process_isolation_executable="podman",
-            container_image="the.machine/itself",
+            container_image=IMAGE,
             container_volume_mounts=[f"{ROOT}:{ROOT}:ro", f"{self.support}:{SUPPORT}:rw"],
             settings={"pexpect_timeout": 1, "suppress_ansible_output": True},
             suppress_env_files=True,
         )
+
+
+def _copy_links(folder: Path) -> Path:
+    """A folder of the collections that does not lie in the checkout."""
+    for link in (ROOT / ".collections" / "ansible_collections").glob("*/*"):
+        copy = folder / "ansible_collections" / link.parent.name / link.name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.symlink_to(link.resolve())
+    return folder
+
+
+def _work(kind: str) -> dict[str, Any]:
+    """A kind of work of a node."""
+    return {
+        "work-command": {
+            "worktype": kind,
+            "command": "ansible-runner",
+            "params": "worker",
+            "allowruntimeparams": True,
+        }
+    }
 
 
 def _write(path: Path, content: str, mode: int = 0o600) -> None:
