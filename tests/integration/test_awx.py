@@ -33,7 +33,7 @@ from integration.storage import CLASSES, NAMESPACE, a_namespace, storage_class
 from integration.test_every_playbook import CELLS, EMPTY, MAIN, OPERATORS, USED, Cell, Cluster
 from integration.upgrading import LEASE, SETS, databases, kubelet
 from lab import handle
-from lab.handle import eventually
+from lab.handle import Lab, eventually
 
 SURVEYS: dict[str, Any] = yaml.safe_load((PROJECT / "controller" / "surveys.yml").read_text(encoding="utf-8"))[
     "surveys"
@@ -233,12 +233,12 @@ def test_a_cancelled_upgrade_continues_within_a_minute_in_another_container(benc
         slowest = max(slowest, held - began)
     assert cut, "every job ended before it was cancelled"
     assert slowest <= 60
-    assert left_cordoned(bench) == []
+    assert left_cordoned(bench.lab) == []
 
 
-def left_cordoned(bench: Bench) -> list[str]:
+def left_cordoned(lab: Lab) -> list[str]:
     """Names of cordoned Nodes."""
-    nodes = bench.lab.api.items("/api/v1/nodes")
+    nodes = lab.api.items("/api/v1/nodes")
     return [node["metadata"]["name"] for node in nodes if node["spec"].get("unschedulable")]
 
 
@@ -280,7 +280,7 @@ def test_a_job_launched_at_once_after_a_cancel_continues_within_a_minute(bench: 
         assert ended <= 60, story
         assert took <= alone + 60, f"{story}:\n{job.screen}"
         assert job.code == 0, f"{story}:\n{job.screen}"
-        assert left_cordoned(bench) == [], story
+        assert left_cordoned(bench.lab) == [], story
     print(f"{cell.playbook}: {cut} of {CANCELS} cancelled before the end")
     assert cut, "every job ended before it was cancelled"
 
