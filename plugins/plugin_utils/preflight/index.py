@@ -77,6 +77,8 @@ class Index:
         self.bit = {node.name: 1 << position for position, node in enumerate(nodes)}
         self.windows = sum(self.bit[node.name] for node in nodes if node.windows)
         self.linux = sum(self.bit[node.name] for node in nodes if not node.windows)
+        # Every node
+        self.all = self.windows | self.linux
         self.csi_nodes: dict[str, ObservedCsiNode] = {csi_node.name: csi_node for csi_node in snapshot.csi_nodes}
         self.volumes: dict[str, ObservedVolume] = {volume.name: volume for volume in snapshot.volumes}
         self.claims: dict[str, ObservedClaim] = {claim.key: claim for claim in snapshot.claims}
@@ -116,11 +118,6 @@ class Index:
     def share(self, nodes: int) -> int:
         """An equal set, kept once: a set of 5,000 nodes takes 700 bytes, and each volume has several."""
         return self._sets.setdefault(nodes, nodes)
-
-    @property
-    def all(self) -> int:
-        """Every node."""
-        return self.windows | self.linux
 
     def list_names(self, nodes: int) -> tuple[str, ...]:
         """The names of a set of nodes, sorted. The same set gives the same tuple."""

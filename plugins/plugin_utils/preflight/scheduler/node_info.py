@@ -42,10 +42,12 @@ class NodeInfos:
         self._away: Sequence[ResidentPod] = ()
         # Nodes that are cordoned for a drain.
         self.drained = 0
-        shapes = index.snapshot.shapes
+        # Most shapes on Linux are the same one.
+        shapes = {id(shape): shape for shape in index.snapshot.shapes}
+        identities = [*map(id, index.snapshot.shapes)]
         for node, numbers in index.snapshot.pods_on.items():
-            for number, count in Counter(numbers if node else ()).items():
-                self.add((shapes[number], node), count)
+            for identity, count in Counter(map(identities.__getitem__, numbers if node else ())).items():
+                self.add((shapes[identity], node), count)
 
     def add(self, pod: ResidentPod, count: int = 1) -> None:
         """Put so many equal pods on their node."""

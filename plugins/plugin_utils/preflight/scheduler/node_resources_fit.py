@@ -20,10 +20,10 @@ class NodeResourcesFit:
 
     def find_rejecting_nodes(self, shape: PodShape) -> int:
         """The nodes without room for a pod."""
-        full = 0
+        nodes = self._index.all
         for resource, amount in shape.requests:
-            full |= ~self._infos.find_room(resource, amount)
-        return full & self._index.all
+            nodes &= self._infos.find_room(resource, amount)
+        return nodes ^ self._index.all
 
     def filter_pod(self, pod: PodToStart, split: Split) -> None:
         """Block nodes without room."""
