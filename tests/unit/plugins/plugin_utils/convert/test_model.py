@@ -121,7 +121,7 @@ def test_policy_and_claim_by_users(variant: Variant) -> None:
     assert search(variant, "policy", "claim").finished
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", ["in_place", pytest.param("re_claim", marks=pytest.mark.torture)])
 def test_users_who_delete_the_claim_and_the_volume_during_a_rollback(variant: Variant) -> None:
     assert search(variant, "claim", "volume", "undo", forgets=True).finished
 
