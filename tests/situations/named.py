@@ -3,6 +3,11 @@
 
 from __future__ import annotations
 
+from functools import cache
+
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report
+
 from situations import drivers, harmless, hidden, live, next_pods, semantics, targets, unstarted, volumes, walked, whole
 from situations.base import SITUATIONS, Situation
 
@@ -14,6 +19,7 @@ __all__ = [
     "hidden",
     "live",
     "next_pods",
+    "report_of",
     "semantics",
     "targets",
     "unstarted",
@@ -21,3 +27,10 @@ __all__ = [
     "walked",
     "whole",
 ]
+
+
+@cache
+def report_of(name: str) -> Report:
+    """The report of a situation, evaluated once for all tests that only read it."""
+    situation = SITUATIONS[name]
+    return evaluate(situation.world().snapshot(), Options(target=situation.target))

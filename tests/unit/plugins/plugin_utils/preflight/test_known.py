@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import (
     ANCHOR,
     EXPLANATIONS,
@@ -15,7 +14,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import
     create_finding,
 )
 from situations.foreign import CASES as FOREIGN
-from situations.named import SITUATIONS
+from situations.named import SITUATIONS, report_of
 from situations.placing import CASES
 from situations.taken import PAIRS
 
@@ -51,7 +50,7 @@ def test_its_link_leads_to_the_page() -> None:
 
 
 def test_no_finding_is_found_twice() -> None:
-    for one in SITUATIONS.values():
-        report = evaluate(one.world().snapshot(), Options(target=one.target))
+    for name in SITUATIONS:
+        report = report_of(name)
         reported = [(finding.id, finding.object, finding.message) for finding in report.findings]
-        assert len(reported) == len(set(reported)), one.name
+        assert len(reported) == len(set(reported)), name

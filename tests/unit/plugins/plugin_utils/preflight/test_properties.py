@@ -16,7 +16,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from situations.cluster import attach, csi, node, pod, pod_spec, volume, workload
-from situations.named import SITUATIONS, Situation
+from situations.named import SITUATIONS, Situation, report_of
 from situations.world import World
 
 PLANTED = st.sampled_from(sorted(SITUATIONS))
@@ -190,7 +190,7 @@ def test_an_unread_list_is_reported_and_nothing_is_ready(resource: str) -> None:
 
 @pytest.mark.parametrize("planted", SITUATIONS.values(), ids=SITUATIONS)
 def test_every_verdict_names_its_evidence(planted: Situation) -> None:
-    report = reported(planted, planted.world())
+    report = report_of(planted.name)
     for finding in report.findings:
         assert finding.evidence, finding
         assert all(finding.evidence), finding

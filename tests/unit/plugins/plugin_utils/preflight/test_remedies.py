@@ -6,10 +6,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report
 from situations.cluster import csi, healthy, install, pod_spec, undecided, volume, workload
-from situations.named import SITUATIONS
+from situations.named import SITUATIONS, report_of
 from situations.real_clusters import REAL_CLUSTERS
 from situations.taken import PAIRS
 from situations.world import World
@@ -22,7 +22,7 @@ _INCOMPLETE = re.compile(
 
 def list_reports() -> list[Report]:
     """The report of every situation."""
-    reports = [evaluate(one.world().snapshot(), Options(target=one.target)) for one in SITUATIONS.values()]
+    reports = [report_of(name) for name in SITUATIONS]
     reports += [evaluate(pair.world(wrong=True).snapshot()) for pair in PAIRS.values()]
     reports += [evaluate(cluster.world(trouble=True).snapshot()) for cluster in REAL_CLUSTERS.values()]
     return reports

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections import defaultdict
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Unread
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report, WorkloadVerdict
 from situations.cluster import healthy
-from situations.named import SITUATIONS, Situation
+from situations.named import SITUATIONS, Situation, report_of
 
 
 def test_a_healthy_cluster_gives_no_finding() -> None:
@@ -24,7 +24,7 @@ def test_a_healthy_cluster_gives_no_finding() -> None:
 
 @pytest.mark.parametrize("planted", SITUATIONS.values(), ids=SITUATIONS)
 def test_the_answers_of_the_workloads_make_the_verdict(planted: Situation) -> None:
-    report = evaluate(planted.world().snapshot(), Options(target=planted.target))
+    report = report_of(planted.name)
     answers = {one.starts_again for one in report.workloads}
     expected = "blocked" if "no" in answers else "unknown" if "unknown" in answers else "ready"
     assert report.verdict == (expected if answers else "no_workloads")
@@ -54,7 +54,7 @@ def test_there_are_situations_enough() -> None:
 
 @pytest.mark.parametrize("planted", SITUATIONS.values(), ids=SITUATIONS)
 def test_it_is_distinguished_from_health_and_from_every_other(planted: Situation) -> None:
-    report = evaluate(planted.world().snapshot(), Options(target=planted.target))
+    report = report_of(planted.name)
     assert {one.id for one in report.findings} == planted.expected, "\n".join(
         f"{one.id} {one.object}: {one.message} [{'; '.join(one.evidence)}]" for one in report.findings
     )
