@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from situations.base import VSPHERE, situation
-from situations.cluster import SHOP, claim_of
+from situations.cluster import SHOP, claim_of, pod_spec, workload
 from situations.world import Object, World
 
 WEB = "Deployment shop/web"
@@ -77,3 +77,64 @@ def a_node_plugin_that_restarts_again_and_again(world: World) -> None:
     pod = world.get("Pod", f"{VSPHERE.daemonset}-win-1", VSPHERE.namespace)
     ended = {"exitCode": 1, "reason": "Error", "startedAt": world.ago(hours=4), "finishedAt": world.ago(hours=3)}
     pod["status"]["containerStatuses"][-1].update(restartCount=40, lastState={"terminated": ended})
+
+
+@situation("CSI-W23", starts_again={"StatefulSet shop/db": "unknown"})
+def a_stateful_set_with_a_pod_that_is_not_ready(world: World) -> None:
+    world.get("StatefulSet", "db", SHOP)["status"]["readyReplicas"] = 1
+
+
+# The API server deletes at once what no finalizer holds.
+_NO_DELETION = "a real API server deletes it"
+
+
+def _delete(world: World, kind: str, name: str, namespace: str = SHOP) -> None:
+    metadata = world.get(kind, name, namespace)["metadata"]
+    metadata.update(deletionTimestamp=world.ago(days=2), finalizers=["foregroundDeletion"])
+
+
+@situation("CSI-W20", starts_again={"StatefulSet shop/db": "no"}, only_here=_NO_DELETION)
+def a_stateful_set_that_is_being_deleted(world: World) -> None:
+    _delete(world, "StatefulSet", "db")
+
+
+@situation("CSI-W20", starts_again={"StatefulSet shop/db": "no", WEB: "yes"}, only_here=_NO_DELETION)
+def a_node_plugin_that_is_being_deleted(world: World) -> None:
+    _delete(world, "DaemonSet", VSPHERE.daemonset, VSPHERE.namespace)
+
+
+def _run_job(world: World, active: int = 1, **spec: object) -> None:
+    status = {"active": active, "failed": 2, "startTime": world.ago(hours=1)}
+    workload(world, "Job", "batch", pod_spec("share"), on=["win-1"] * active, status=status, **spec)
+
+
+@situation("CSI-W08", starts_again={"Job shop/batch": "unknown"})
+def a_job_that_fails_with_the_next_evicted_pod(world: World) -> None:
+    _run_job(world, backoffLimit=2)
+
+
+@situation("CSI-W08", starts_again={"Job shop/batch": "unknown"})
+def a_job_that_a_drain_fails(world: World) -> None:
+    condition = {"type": "DisruptionTarget", "status": "True"}
+    _run_job(world, podFailurePolicy={"rules": [{"action": "FailJob", "onPodConditions": [condition]}]})
+
+
+@situation(starts_again={"Job shop/batch": "yes"})
+def a_job_that_does_not_count_evicted_pods(world: World) -> None:
+    condition = {"type": "DisruptionTarget", "status": "True"}
+    _run_job(world, backoffLimit=2, podFailurePolicy={"rules": [{"action": "Ignore", "onPodConditions": [condition]}]})
+
+
+@situation(starts_again={"Job shop/batch": "yes"})
+def a_job_with_retries_left(world: World) -> None:
+    _run_job(world, backoffLimit=3)
+
+
+@situation("CSI-W08", starts_again={"Job shop/batch": "unknown"})
+def a_job_of_another_controller(world: World) -> None:
+    _run_job(world, managedBy="kueue.x-k8s.io/multikueue")
+
+
+@situation("CSI-W23", starts_again={"Job shop/batch": "unknown"})
+def a_job_without_a_pod(world: World) -> None:
+    _run_job(world, 0)

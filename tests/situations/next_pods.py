@@ -63,7 +63,7 @@ def a_deployment_that_is_paused(world: World) -> None:
 def a_stateful_set_that_keeps_ordinals_at_an_earlier_revision(world: World) -> None:
     found = world.get("StatefulSet", "db", SHOP)
     found["spec"]["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
-    found["status"] = {"replicas": 2, "currentRevision": "db-1", "updateRevision": "db-2"}
+    found["status"] |= {"currentRevision": "db-1", "updateRevision": "db-2"}
 
 
 @situation(starts_again={"StatefulSet shop/db": "yes"})
@@ -326,3 +326,77 @@ def pods_where_an_old_pod_security_policy_decides(world: World) -> None:
     labels["pod-security.kubernetes.io/enforce"] = "restricted"
     labels["pod-security.kubernetes.io/enforce-version"] = "v1.24"
     _template(world)["securityContext"] = {"runAsNonRoot": True}
+
+
+@situation("CSI-W01", starts_again={WEB: "unknown"})
+def pods_that_only_the_state_of_linux_nodes_keeps_on_windows(world: World) -> None:
+    pods_that_only_a_toleration_lets_on_windows(world)
+    world.get("Node", "linux-1")["spec"]["unschedulable"] = True
+    world.get("Node", "linux-2")["spec"]["taints"] = [
+        {"key": "node.kubernetes.io/disk-pressure", "effect": "NoSchedule"}
+    ]
+
+
+@situation(starts_again={WEB: "yes"})
+def pods_with_a_device_that_only_windows_nodes_have(world: World) -> None:
+    pods_that_only_a_toleration_lets_on_windows(world)
+    for node in windows_nodes(world):
+        node["status"]["allocatable"]["microsoft.com/directx"] = "4"
+    _template(world)["containers"][0]["resources"] = {"limits": {"microsoft.com/directx": "1"}}
+
+
+@situation("CSI-V27", starts_again={"StatefulSet shop/moving": "no"})
+def pods_on_linux_whose_template_is_for_windows_now(world: World) -> None:
+    workload(world, "StatefulSet", "moving", pod_spec("gone"), replicas=1, updateStrategy={"type": "OnDelete"})
+    owner = owner_reference("StatefulSet", "moving", SHOP)
+    pod(world, "moving-0", pod_spec("linux", windows=False), on="linux-2", owner=owner)
+
+
+@situation("CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "yes"})
+def pods_with_the_label_of_linux(world: World) -> None:
+    world.get("Deployment", "web", SHOP)["spec"]["template"]["metadata"]["labels"]["kubernetes.io/os"] = "linux"
+
+
+def _set_without_system(world: World, **fields: object) -> None:
+    """The API server refuses these fields for pods that name Windows."""
+    del _template(world)["os"]
+    _template(world).update(fields)
+
+
+@situation("CSI-W20", starts_again={WEB: "no"})
+def pods_with_sysctls(world: World) -> None:
+    _set_without_system(world, securityContext={"sysctls": [{"name": "net.ipv4.tcp_syncookies", "value": "1"}]})
+
+
+@situation("CSI-W20", starts_again={WEB: "no"})
+def pods_with_strict_supplemental_groups(world: World) -> None:
+    _set_without_system(world, securityContext={"supplementalGroupsPolicy": "Strict"})
+
+
+@situation("CSI-W20", starts_again={WEB: "no"})
+def pods_with_resources_as_a_whole(world: World) -> None:
+    _set_without_system(world, resources={"requests": {"cpu": "1"}})
+
+
+@situation("CSI-W09", starts_again={WEB: "unknown", "StatefulSet shop/db": "yes"})
+def pods_with_an_image_of_an_older_windows(world: World) -> None:
+    _template(world)["containers"][0]["image"] = "mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2019"
+
+
+@situation("CSI-W09", starts_again={WEB: "unknown"})
+def pods_with_an_image_that_is_too_new_for_one_node(world: World) -> None:
+    node = world.get("Node", "win-2")
+    node["metadata"]["labels"]["node.kubernetes.io/windows-build"] = "10.0.17763"
+    for one in world.of("Deployment"):
+        if one["metadata"]["name"] != "web":
+            one["spec"]["template"]["spec"]["nodeSelector"]["kubernetes.io/hostname"] = "win-1"
+
+
+@situation(starts_again={WEB: "yes"})
+def pods_with_a_release_that_looks_like_a_windows_build(world: World) -> None:
+    _template(world)["containers"][0]["image"] = "registry.example.com/shop:1809"
+
+
+@situation(starts_again={WEB: "yes"}, only_here=_NO_LIMITS)
+def pods_of_a_namespace_with_a_quota_of_nothing(world: World) -> None:
+    world.add("ResourceQuota", "team", SHOP, spec={"hard": {}}, status={})

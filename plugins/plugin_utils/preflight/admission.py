@@ -39,6 +39,7 @@ class Admission:
     def __call__(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Whether the pod is created, wherever it goes."""
         split = Split("bind", nodes, pod.workload, f"{pod.workload}: pod template")
+        self._check_controller(pod, split)
         self._check_namespace_lifecycle(pod, split)
         self._check_service_account(pod, split)
         self._check_priority(pod, split)
@@ -62,6 +63,12 @@ class Admission:
         for answer in self(pod, self._index.all):
             if answer.answer == "no" and answer.nodes == self._index.all:
                 yield from answer.findings
+
+    def _check_controller(self, pod: PodToStart, split: Split) -> None:
+        if pod.admit.deleting:
+            message = "it is being deleted, and its controller creates no more pods"
+            remedy = "find what holds its deletion in metadata.finalizers, then create it again"
+            split.block(split.nodes, "CSI-W20", message, remedy)
 
     def _check_namespace_lifecycle(self, pod: PodToStart, split: Split) -> None:
         namespace = self._index.namespaces.get(pod.namespace)

@@ -9,13 +9,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from ..catalog import wmco
+from ..catalog.translation import REGIONS, ZONES
 from ..kube.node import BUILD_LABEL
 from .facts.fields import ASSUMED_OF_DRIVERS
 from .facts.pod_spec import Dependency
 from .index import BY_NAME, Index
 from .render.words import format_list, format_number
 from .subjects import Subjects
-from .usage import Workload
+from .usage import OS_LABELS, Workload
 from .verdict import Assumption
 
 # In the order of a report: what is assumed, by what pods depend on.
@@ -29,7 +30,7 @@ _GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         ("device",),
     ),
     "nodes": (
-        "The upgrade keeps the name, the local disks and the build label of each node",
+        "The upgrade keeps the name and the local disks of each node, and the labels that pods select",
         ("node reference",),
     ),
     "disks": (
@@ -45,12 +46,15 @@ _GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         "Everything that pods and node plugins refer to exists and can be used",
         (
             "image", "Secret", "ConfigMap", "SecretProviderClass", "host path", "path in a volume", "user account",
+            "runtime handler",
         ),
     ),
     # Everything else, so that no kind of dependency is left out.
     "fields": ("Fields that the report does not read keep no pod from starting", ()),
 }  # fmt: skip
-_OF_ONE_NODE = frozenset({"kubernetes.io/hostname", BUILD_LABEL, "nodeName"})
+_OF_ONE_NODE = frozenset({"kubernetes.io/hostname", BUILD_LABEL})
+# Labels that a node has again when it is replaced.
+_OF_EVERY_NODE = frozenset({*OS_LABELS, "kubernetes.io/arch", *ZONES, *REGIONS})
 _GROUP_OF = {kind: group for group, (_text, kinds) in _GROUPS.items() for kind in kinds}
 # Each pod depends on these.
 _ALWAYS = ("admission", "room")
@@ -118,7 +122,7 @@ def _list_node_dependencies(subjects: Subjects, workload: Workload) -> Iterable[
         terms = template.placement.terms or ()
         keys = {key for key, _value in template.placement.selector} | {part.key for term in terms for part in term}
         keys |= {"nodeName"} if template.node or any(part.field for term in terms for part in term) else set()
-        yield from (Dependency("node reference", f"{key} of {workload.key}") for key in sorted(keys & _OF_ONE_NODE))
+        yield from (Dependency("node reference", f"{key} of {workload.key}") for key in sorted(keys - _OF_EVERY_NODE))
     for key in subjects.by_workload.get(workload.key, ()):
         subject = subjects.subjects[key]
         of_node = any(part.key in _OF_ONE_NODE or part.field for term in subject.terms or () for part in term)

@@ -77,7 +77,7 @@ EXPLANATIONS: dict[str, Known] = {
     "CSI-W01": Known("warning", "either operating system may mount its volumes, so the report checks them for Windows too", doubt=True),
     "CSI-W06": Known("warning", "a file on its node defines it: the API cannot move it, and a drain leaves it there"),
     "CSI-W07": Known("blocker", "no controller recreates it after a drain or the loss of its node"),
-    "CSI-W08": Known("warning", "the owner of its pods is unknown, so where the next ones may run is unknown", doubt=True),
+    "CSI-W08": Known("warning", "what makes its next pods, or from which template, is unknown", doubt=True),
     "CSI-W09": Known("warning", "it is unknown whether its pods start again", doubt=True),
     "CSI-W20": Known("blocker", "the scheduler places no pod of the workload on these nodes, or the kubelet there rejects the pod"),
     "CSI-W21": Known("warning", "whether the scheduler places a pod of the workload there depends on facts that this report does not have", doubt=True),

@@ -94,8 +94,12 @@ def scope(nodes: Iterable[ObservedNode], templates: Sequence[ObservedTemplate], 
 
 
 def decides(pod: ObservedPod, template: ObservedTemplate | None) -> bool:
-    """Whether the node of a pod shows the system of its workload: where a finished pod was says nothing of the next one."""
-    return not pod.finished or template is None or template.finished
+    """Whether the node of a pod shows the system of its workload: where a finished pod was says nothing of the next one, nor
+    does a pod that is not for Windows, as the next ones are."""
+    if template is None or template.finished:
+        return True
+    system = template.placement.named_system
+    return not pod.finished and (system != "windows" or pod.placement.named_system == system)
 
 
 def root_of(pod: ObservedPod, templates: Mapping[Key, ObservedTemplate]) -> Key:

@@ -108,23 +108,24 @@ BudgetList = _listed(
     )
 )
 _STRATEGY = _object("type", rollingUpdate=_object("maxUnavailable maxSurge partition"))
-_TEMPLATE_METADATA = _object("namespace name generation labels annotations", ownerReferences=_OWNERS)
+_TEMPLATE_METADATA = _object("namespace name generation labels annotations deletionTimestamp", ownerReferences=_OWNERS)
 # Deployment, StatefulSet, DaemonSet, ReplicaSet, ReplicationController, Job and CronJob
 TemplateList = _listed(
     _object(
         metadata=_TEMPLATE_METADATA,
         spec=_object(
-            "paused replicas parallelism completions",
+            "paused replicas parallelism completions suspend managedBy backoffLimit backoffLimitPerIndex podFailurePolicy",
             selector=_object("matchLabels"),
             template=_POD_TEMPLATE,
-            jobTemplate=_object(spec=_object("parallelism completions", template=_POD_TEMPLATE)),
+            jobTemplate=_object(spec=_object("parallelism completions managedBy", template=_POD_TEMPLATE)),
             volumeClaimTemplates=_many(_project(fields.CLAIM_TEMPLATE)),
             ordinals=_object("start"),
             strategy=_STRATEGY,
             updateStrategy=_STRATEGY,
         ),
         status=_object(
-            "replicas currentRevision updateRevision availableReplicas desiredNumberScheduled currentNumberScheduled numberReady observedGeneration",
+            "replicas readyReplicas currentRevision updateRevision availableReplicas desiredNumberScheduled "
+            "currentNumberScheduled numberReady observedGeneration active failed startTime",
             conditions=_CONDITIONS,
         ),
     )

@@ -16,6 +16,7 @@ from .controllers.external_provisioner import ExternalProvisioner
 from .controllers.persistent_volume_controller import PersistentVolumeController
 from .index import Index, split_bits, unite
 from .known import change_template, create_finding, report_unread_lists
+from .kubelet.images import KubeletImages
 from .roll import simulate_roll
 from .scheduler.attach_capacity import AttachCapacity, StartingWorkload
 from .scheduler.framework import Scheduler
@@ -90,7 +91,7 @@ def evaluate(
         "provision": (ExternalProvisioner(index, claims),),
         "schedule": (scheduler,),
         "attach": (mounts.attach,),
-        "stage": (mounts.stage, _NodeRule(index, on_nodes)),
+        "stage": (mounts.stage, _NodeRule(index, on_nodes), KubeletImages(index)),
         "publish": (mounts.publish,),
     }
     evaluator = _Evaluator(index, subjects, volumes, scheduler, cluster_findings)
@@ -98,7 +99,8 @@ def evaluate(
         # Without a Windows node only what asks for one is about Windows.
         if workload.on_windows if index.windows else workload.nowhere:
             pods = subjects.next_pods[workload.key]
-            evaluator.evaluate_workload(workload, Walks(index, workload, pods, rules, scheduler.find_daemon_nodes))
+            walks = Walks(index, workload, pods, rules, scheduler.find_daemon_nodes, scheduler.filter_lasting)
+            evaluator.evaluate_workload(workload, walks)
     evaluator.mark_crowded_workloads()
     verdicts, stopping = evaluator.verdicts, evaluator.stopping.union(cluster_findings if evaluator.verdicts else ())
     roll = simulate_roll(index, scheduler, use.workloads, subjects.next_pods, verdicts)
@@ -232,7 +234,7 @@ def _check_next_pods(index: Index, workload: Workload, walked: Walks) -> Iterato
     template = workload.template
     if template is not None and template.held_back:
         remedy = "finish its rollout, then create the report again"
-        message = f"its next pods are made from an earlier template: {template.held_back}"
+        message = f"its next pods may not be made from its template: {template.held_back}"
         yield create_finding("CSI-W08", workload.key, message, (template.held_back,), remedy)
 
 

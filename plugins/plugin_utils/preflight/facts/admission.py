@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,9 @@ PREEMPT_LOWER = "PreemptLowerPriority"
 class PodToAdmit:
     """A pod as a template creates it. priority, preemption: None and empty where admission sets them. ends: it has a deadline.
 
-    overhead: the template's own. crosses: an affinity between pods names other namespaces.
+    overhead: the template's own. crosses: an affinity between pods names other namespaces. deleting: what makes it is being
+    deleted. refused: a field with which every kubelet on Windows rejects it. builds: of Windows, that tags of its images
+    name, with the image.
     """
 
     service_account: str = "default"
@@ -34,11 +37,15 @@ class PodToAdmit:
     ends: bool = False
     crosses: bool = False
     violations: Violations = NO_VIOLATIONS
+    deleting: bool = False
+    refused: str = ""
+    builds: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def from_spec(cls, spec: Mapping[str, Any]) -> PodToAdmit:
+    def from_spec(cls, spec: Mapping[str, Any], deleting: bool = False) -> PodToAdmit:
         """Read a core/v1 PodSpec: serviceAccountName, serviceAccount, priorityClassName, priority, preemptionPolicy, activeDeadlineSeconds,
-        of the terms of podAffinity and podAntiAffinity namespaces and namespaceSelector, and what PodResources and find_violations read.
+        of the terms of podAffinity and podAntiAffinity namespaces and namespaceSelector, of securityContext sysctls and
+        supplementalGroupsPolicy, and what PodResources and find_violations read.
         """
         priority = spec.get("priority")
         return cls(
@@ -51,10 +58,35 @@ class PodToAdmit:
             ends=spec.get("activeDeadlineSeconds") is not None,
             crosses=_crosses_namespaces(spec.get("affinity") or {}),
             violations=find_violations(spec),
+            deleting=deleting,
+            refused=_find_refused_field(spec),
+            builds=tuple(_list_builds(spec)),
         )
 
 
 NO_POD = PodToAdmit()
+
+
+def _find_refused_field(spec: Mapping[str, Any]) -> str:
+    """As https://github.com/kubernetes/kubernetes, pkg/kubelet: sysctl/safe_sysctls.go, lifecycle/predicate.go and features_windows.go."""
+    context, resources = spec.get("securityContext") or {}, spec.get("resources") or {}
+    if context.get("sysctls"):
+        return "spec.securityContext.sysctls"
+    if context.get("supplementalGroupsPolicy") == "Strict":
+        return "spec.securityContext.supplementalGroupsPolicy: Strict"
+    return "spec.resources" if resources.get("limits") or resources.get("requests") else ""
+
+
+# What tags of Windows images call a build, if the number could not be one of the application.
+_BUILD = re.compile(r"(?:server(?:core)?|windows)[-:]?1809\b|\bltsc(2019|2022|2025)\b|\b10\.0\.(\d{5})\b")
+_BUILDS = {"2019": "17763", "2022": "20348", "2025": "26100"}
+
+
+def _list_builds(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for field in ("initContainers", "containers"):
+        for container in spec.get(field) or ():
+            if match := _BUILD.search(image := str(container.get("image") or "")):
+                yield match[2] or _BUILDS[match[1] or "2019"], image
 
 
 def _crosses_namespaces(affinity: Mapping[str, Any]) -> bool:

@@ -314,7 +314,7 @@ _CONTAINER = _table(
         f"{_SCHEDULING} {_OF_RESOURCES}": "restartPolicy",
     },
     {
-        _OF_APPLICATION: "args command lifecycle livenessProbe readinessProbe resizePolicy restartPolicyRules "
+        _OF_APPLICATION: "args command lifecycle livenessProbe readinessProbe resizePolicy "
         "startupProbe stdin stdinOnce terminationMessagePath terminationMessagePolicy tty workingDir",
         _OF_REFERENCE: "imagePullPolicy",
     },
@@ -333,6 +333,7 @@ _CONTAINER = _table(
     ports=[_table({_SCHEDULING: "containerPort hostIP hostPort protocol"}, {_OF_APPLICATION: "name"})],
     resources=_RESOURCES,
     securityContext=_ON_WINDOWS,
+    restartPolicyRules=[_table(irrelevant={_OF_APPLICATION: "exitCodes"}, assumed={"field": "action"})],
     volumeDevices=[_table({_SOURCES: "name"}, {_OF_APPLICATION: "devicePath"})],
     volumeMounts=[
         _table(
@@ -348,7 +349,8 @@ _CONTAINER = _table(
 )
 POD_SPEC = _table(
     {
-        _PLACEMENT: "nodeSelector runtimeClassName schedulerName",
+        _PLACEMENT: "nodeSelector schedulerName",
+        f"{_PLACEMENT} {_POD_SPEC}": "runtimeClassName",
         _WORKLOADS: "nodeName",
         _ADMISSION: "activeDeadlineSeconds preemptionPolicy serviceAccount serviceAccountName",
         f"{_ADMISSION} {_SCHEDULING}": "priority priorityClassName",
@@ -363,9 +365,9 @@ POD_SPEC = _table(
         "others wait for it, the pod does not": "readinessGates",
         "a missing one is a warning; that images can be pulled is assumed": "imagePullSecrets",
         "the token comes from the API server": "automountServiceAccountToken",
-        _ON_LINUX: "hostIPC hostPID shareProcessNamespace",
+        _ON_LINUX: "hostIPC hostPID hostUsers shareProcessNamespace",
     },
-    assumed={"field": "hostUsers schedulingGroup"},
+    assumed={"field": "schedulingGroup"},
     present={_PLACEMENT: "schedulingGates"},
     affinity=_AFFINITY,
     containers=[_CONTAINER],
@@ -376,11 +378,13 @@ POD_SPEC = _table(
     ],
     resources=_RESOURCES,
     securityContext=_table(
-        irrelevant={
+        {_ADMISSION: "supplementalGroupsPolicy"},
+        {
             _ON_LINUX: "appArmorProfile fsGroup fsGroupChangePolicy runAsGroup runAsUser seLinuxChangePolicy seLinuxOptions "
-            "seccompProfile supplementalGroups supplementalGroupsPolicy sysctls"
+            "seccompProfile supplementalGroups"
         },
         assumed={"user account": "runAsNonRoot"},
+        sysctls=[_table({"facts/pod_security.py": "name"}, {"kubelets on Windows reject each": "value"})],
         windowsOptions=_WINDOWS_OPTIONS,
     ),
     tolerations=[_table({_PLACEMENT: "effect key operator tolerationSeconds value"})],

@@ -122,6 +122,11 @@ class Placement:
         _LAST[:] = [(fields, placement)]
         return placement
 
+    @property
+    def named_system(self) -> str:
+        """The operating system that it names, empty for none."""
+        return self.os or dict(self.selector).get("kubernetes.io/os", "")
+
 
 # Of a pod that says nothing.
 ANYWHERE = Placement()

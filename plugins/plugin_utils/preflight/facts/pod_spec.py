@@ -23,7 +23,8 @@ class Dependency:
     name: str
 
 
-# The kubelet refuses the volume if the path is not there (pkg/volume/hostpath/host_path.go, checkTypeInternal).
+# The kubelet refuses the volume if the path is not there (pkg/volume/hostpath/host_path.go, checkTypeInternal). Nothing makes
+# a pipe either; those of csi-proxy are evaluated with the node.
 _MUST_EXIST = frozenset({"BlockDevice", "CharDevice", "Directory", "File", "Socket"})
 
 
@@ -43,6 +44,8 @@ def _of_pod(spec: Mapping[str, Any], namespace: str) -> Iterator[tuple[str, str]
     yield from find_assumed(spec, POD_SPEC, "spec")
     for claim in spec.get("resourceClaims") or ():
         yield "device", str(claim.get("resourceClaimTemplateName") or claim.get("resourceClaimName") or "")
+    if runtime_class := spec.get("runtimeClassName"):
+        yield "runtime handler", str(runtime_class)
     yield from _of_resources(spec)
     for field in ("containers", "initContainers"):
         for container in spec.get(field) or ():
@@ -84,8 +87,10 @@ def _of_volume(volume: Mapping[str, Any], namespace: str) -> Iterator[tuple[str,
     if reference := (volume.get("image") or {}).get("reference"):
         yield "image", str(reference)
     path = volume.get("hostPath") or {}
-    if path.get("type") in _MUST_EXIST:
-        yield "host path", str(path.get("path"))
+    place = str(path.get("path"))
+    is_pipe = place.replace("/", "\\").startswith("\\\\.\\pipe\\") and "csi-proxy" not in place
+    if path.get("type") in _MUST_EXIST or is_pipe:
+        yield "host path", place
 
 
 def _reference(holder: Mapping[str, Any], namespace: str, **fields: str) -> Iterator[tuple[str, str]]:

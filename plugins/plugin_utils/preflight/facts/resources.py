@@ -166,7 +166,7 @@ class ResourceQuota:
             str(metadata["namespace"]),
             str(metadata["name"]),
             read_amounts(spec.get("hard")),
-            read_amounts(status["used"]) if status.get("used") else None,
+            read_amounts(status.get("used")) if status.get("used") or not spec.get("hard") else None,
             (
                 *((str(scope), "Exists", ()) for scope in spec.get("scopes") or ()),
                 *((str(e["scopeName"]), str(e["operator"]), tuple(e.get("values") or ())) for e in selected),

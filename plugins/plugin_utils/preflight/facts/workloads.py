@@ -92,8 +92,11 @@ class ObservedPod:
 
 def reads_details(pod: Mapping[str, Any]) -> bool:
     """Whether facts of a core/v1 Pod have its images, and the conditions and containers of its status."""
-    is_pending = (pod.get("status") or {}).get("phase") == "Pending"
-    return is_pending or find_controller(pod["metadata"])[0] == "DaemonSet"
+    return _waits(pod) or find_controller(pod["metadata"])[0] == "DaemonSet"
+
+
+def _waits(pod: Mapping[str, Any]) -> bool:
+    return (pod.get("status") or {}).get("phase") not in ("Running", *ENDED)
 
 
 def _find_wait(pod: Mapping[str, Any]) -> tuple[str, str]:
@@ -103,7 +106,7 @@ def _find_wait(pod: Mapping[str, Any]) -> tuple[str, str]:
     pkg/kubelet/kubelet_pods.go, getPhase).
     """
     metadata, status = pod["metadata"], pod.get("status") or {}
-    if status.get("phase") != "Pending" or metadata.get("deletionTimestamp"):
+    if not _waits(pod) or metadata.get("deletionTimestamp"):
         return "", ""
     conditions = {entry.get("type"): entry for entry in status.get("conditions") or ()}
     scheduled = conditions.get("PodScheduled") or {}
@@ -114,7 +117,7 @@ def _find_wait(pod: Mapping[str, Any]) -> tuple[str, str]:
         if waiting := (container.get("state") or {}).get("waiting"):
             parts = (f"container {container.get('name', '')} waits:", waiting.get("reason"), waiting.get("message"))
             return join_lines(" ".join(str(part) for part in parts if part)), since
-    return "it is Pending", since
+    return f"it is {status.get('phase') or 'Pending'}", since
 
 
 def read_owner(metadata: Mapping[str, Any]) -> str:
@@ -161,7 +164,7 @@ class ObservedTemplate:
     owner: its controller, "Kind/name", whose template says the same; of one with an owner no more is kept. replicas: None where pods follow nodes
     or completions. parallel: how many pods of a Job run at a time. finished: a Job that is done.
     first: the first ordinal of a StatefulSet. node: spec.nodeName of its pods. surges: its rollout starts a pod before the one
-    that it replaces ends. lacks: why it has fewer pods than it asks for; lacks_since: since when, empty if it is not known.
+    that it replaces ends. lacks: why it has fewer pods that work than it asks for; lacks_since: since when, empty if it is not known.
     dependencies: what its pods need and no rule reads. admit: what admission reads. held_back: why its next pods may not be made from this template.
     """
 
@@ -207,7 +210,7 @@ class ObservedTemplate:
         template = outer.get("template") or {}
         pod = template.get("spec") or {}
         counted = kind not in ("DaemonSet", "Job", "CronJob")
-        lacks, lacks_since = _find_lack(kind, spec, status) if kind not in ("Job", "CronJob") else ("", "")
+        lacks, lacks_since = _find_lack(kind, spec, status)
         return cls(
             kind=kind,
             namespace=namespace,
@@ -234,20 +237,25 @@ class ObservedTemplate:
             lacks=lacks,
             lacks_since=lacks_since,
             dependencies=find_dependencies(pod, namespace),
-            admit=PodToAdmit.from_spec(pod),
-            held_back=_find_hold(kind, spec, status),
+            admit=PodToAdmit.from_spec(pod, deleting=bool(metadata.get("deletionTimestamp"))),
+            held_back=_find_hold(kind, spec, outer, status),
         )
 
 
-def _find_hold(kind: str, spec: Mapping[str, Any], status: Mapping[str, Any]) -> str:
-    """Why the next pods of a workload may come from an earlier revision.
+def _find_hold(kind: str, spec: Mapping[str, Any], outer: Mapping[str, Any], status: Mapping[str, Any]) -> str:
+    """Why a workload may not make its next pods, or from an earlier revision. outer: what has the pod template.
 
     A paused Deployment scales the ReplicaSets that it has, and a StatefulSet makes the ordinals below its partition from its
     current revision (https://github.com/kubernetes/kubernetes, pkg/controller/deployment/deployment_controller.go,
-    syncDeployment; pkg/controller/statefulset/stateful_set_utils.go, newVersionedStatefulSetPod).
+    syncDeployment; pkg/controller/statefulset/stateful_set_utils.go, newVersionedStatefulSetPod). A Job fails when an evicted
+    pod, which counts as failed, is one more than its backoffLimit (pkg/controller/job/job_controller.go, isPodFailed).
     """
     if kind == "Deployment" and spec.get("paused"):
         return "spec.paused: true"
+    if manager := outer.get("managedBy"):
+        return f"spec.managedBy: {manager}"
+    if kind == "Job" and _ends_with_an_eviction(spec, status):
+        return f"spec.backoffLimit: {spec.get('backoffLimit', 6)}, status.failed: {status.get('failed', 0)}, and an evicted pod fails"
     partition = ((spec.get("updateStrategy") or {}).get("rollingUpdate") or {}).get("partition")
     current, update = status.get("currentRevision"), status.get("updateRevision")
     if kind == "StatefulSet" and partition and current != update:
@@ -255,12 +263,32 @@ def _find_hold(kind: str, spec: Mapping[str, Any], status: Mapping[str, Any]) ->
     return ""
 
 
+def _ends_with_an_eviction(spec: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
+    """Whether a Job makes no more pods once a drain evicts one of its pods."""
+    rules = (spec.get("podFailurePolicy") or {}).get("rules") or ()
+    actions = {
+        rule.get("action")
+        for rule in rules
+        for condition in rule.get("onPodConditions") or ()
+        if condition.get("type") == "DisruptionTarget"
+    }
+    if spec.get("backoffLimitPerIndex") is not None:
+        used_up = spec["backoffLimitPerIndex"] == 0
+    else:
+        used_up = int(status.get("failed") or 0) >= int(spec.get("backoffLimit", 6))
+    return not actions.isdisjoint(("FailJob", "FailIndex")) or (used_up and "Ignore" not in actions)
+
+
 def _find_lack(kind: str, spec: Mapping[str, Any], status: Mapping[str, Any]) -> tuple[str, str]:
-    """Why a workload has fewer pods than it asks for, and since when.
+    """Why a workload has fewer pods that work than it asks for, and since when.
 
     Only some controllers write a condition (https://github.com/kubernetes/kubernetes, pkg/controller/replicaset, and
-    deployment/sync.go, ReplicaFailure); the others show it by their counts alone.
+    deployment/sync.go, ReplicaFailure); the others show it by their counts alone. A StatefulSet makes no pod after one that
+    is not Ready.
     """
+    if kind in ("Job", "CronJob"):
+        lacks_pods = status.get("startTime") and not status.get("active") and not spec.get("suspend")
+        return ("it has no pod", "") if lacks_pods else ("", "")
     for condition in status.get("conditions") or ():
         if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True":
             reasons = (str(condition[key]) for key in ("reason", "message") if condition.get(key))
@@ -271,7 +299,10 @@ def _find_lack(kind: str, spec: Mapping[str, Any], status: Mapping[str, Any]) ->
     replicas = 1 if spec.get("replicas") is None else spec["replicas"]
     wanted = int((status.get("desiredNumberScheduled") or 0) if of_nodes else replicas)
     created = int(status.get("currentNumberScheduled" if of_nodes else "replicas") or 0)
-    return (f"{created} of its {wanted} pods exist", "") if created < wanted else ("", "")
+    if created < wanted:
+        return f"{created} of its {wanted} pods exist", ""
+    ready = int(status.get("numberReady" if of_nodes else "readyReplicas") or 0)
+    return (f"{ready} of its {created} pods are Ready", "") if ready < created else ("", "")
 
 
 def _parallel(spec: Mapping[str, Any]) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..index import Index
 from ..known import change_template
 from ..verdict import NAMED_NODES
-from ..walk.steps import SPEC_OS, PodToStart, Split
+from ..walk.steps import PodToStart, Split
 
 
 class KubeletAdmission:
@@ -29,10 +29,15 @@ class KubeletAdmission:
             split.doubt(split.nodes, "CSI-W21", message, "name the claim in one volume, and mount that volume twice")
         os = pod.placement.os
         if os and (foreign_nodes := self._index.linux if os == "windows" else self._index.windows):
-            message = f"{SPEC_OS}{os}, and a kubelet of the other operating system rejects its pod"
+            message = f"spec.os.name is {os}, and a kubelet of the other operating system rejects its pod"
             split.block(
                 foreign_nodes, "CSI-W20", message, change_template(pod.workload, f"nodeSelector kubernetes.io/os={os}")
             )
+        os_label = dict(pod.shape.labels).get("kubernetes.io/os", "windows")
+        refused = pod.admit.refused or (f"label kubernetes.io/os={os_label}" if os_label != "windows" else "")
+        if refused:
+            message = f"kubelets on Windows reject pods with {refused}"
+            split.block(self._index.windows, "CSI-W20", message, "remove it from the pod template")
         message = "the node is being deleted, and its pods go with it"
         split.doubt(self._deleting, "CSI-W21", message, "wait until the node is gone, then run preflight again")
         if not pod.node:

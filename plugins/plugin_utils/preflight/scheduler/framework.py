@@ -51,7 +51,8 @@ class Scheduler:
         self.infos = infos = NodeInfos(index)
         self._spread = PodTopologySpread(index, infos, taints)
         self._between_pods = InterPodAffinity(index, infos)
-        room = (NodeResourcesFit(index, infos), NodePorts(infos))
+        fit = NodeResourcesFit(index, infos)
+        room = (fit, NodePorts(infos))
         self._by_pods = (*room, self._spread, self._between_pods)
         kubelet = KubeletAdmission(index)
         self.together = PodsTogether(index, claims, infos, self.filter_by_pods)
@@ -60,6 +61,7 @@ class Scheduler:
         self._of_bound_pods = (*room, *self._of_daemon_pods)
         self._fixed: tuple[Filter, ...] = (affinity, taints, NodeUnschedulable(index), kubelet)
         self._filters = (*self._fixed, self._restrictions, self.volume_limits, *self._by_pods)
+        self._lasting = (node_name.filter_pod, fit.filter_by_size, self._between_pods.filter_pod)
 
     def __call__(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Where the scheduler puts a pod, of nodes: by the pod itself, and by each of its volumes."""
@@ -69,7 +71,17 @@ class Scheduler:
         self.infos.send_away(pod.leaving)
         for plugin in self._of_bound_pods if pod.node else self._filters:
             plugin.filter_pod(pod, split)
-        answers = split.list_answers("the scheduler may put it there")
+        return [*split.list_answers("the scheduler may put it there"), *self._filter_by_claims(pod, nodes)]
+
+    def filter_lasting(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
+        """Where the scheduler may put a pod, of nodes with its labels and taints, once they have room and work."""
+        split = _split_nodes(pod, nodes)
+        for filter_pod in self._lasting:
+            filter_pod(pod, split)
+        return [*split.list_answers("the scheduler may put it there"), *self._filter_by_claims(pod, nodes)]
+
+    def _filter_by_claims(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
+        answers = []
         for request in self._claims.list_requests(pod):
             split = _split_nodes(pod, nodes, request.volume_key)
             self._restrictions.filter_claim(request, pod, split)

@@ -32,10 +32,21 @@ class NodeResourcesFit:
             full = split.nodes & ~self._infos.find_room(resource, amount)
             if not full:
                 continue
-            shown = format_amount(resource, amount if resource == "cpu" else amount * 1000)
             # Preemption cannot help there.
-            small = self._index.all & ~self._infos.find_large_nodes(resource, amount)
-            message = f"the node has less than {shown} of {resource} in all"
-            split.block(small, "CSI-W20", message, "add nodes that have more, or request less")
-            message = f"the node has less than {shown} of {resource} left"
+            self._filter_by_size(split, resource, amount)
+            message = f"the node has less than {_format(resource, amount)} of {resource} left"
             self._infos.block(split, pod.shape, full, message, "add nodes, or scale down other workloads")
+
+    def filter_by_size(self, pod: PodToStart, split: Split) -> None:
+        """Block nodes without room even when they are empty."""
+        for resource, amount in pod.shape.requests:
+            self._filter_by_size(split, resource, amount)
+
+    def _filter_by_size(self, split: Split, resource: str, amount: int) -> None:
+        small = self._index.all & ~self._infos.find_large_nodes(resource, amount)
+        message = f"the node has less than {_format(resource, amount)} of {resource} in all"
+        split.block(small, "CSI-W20", message, "add nodes that have more, or request less")
+
+
+def _format(resource: str, amount: int) -> str:
+    return format_amount(resource, amount if resource == "cpu" else amount * 1000)

@@ -25,9 +25,6 @@ from ..verdict import Answer, Finding
 Step = Literal["bind", "provision", "schedule", "attach", "stage", "publish"]
 STEPS: tuple[Step, ...] = ("bind", "provision", "schedule", "attach", "stage", "publish")
 
-# What begins a reason of the kubelet that the step of the scheduler has.
-SPEC_OS = "spec.os.name is "
-
 
 @dataclass(frozen=True, slots=True)
 class PodToStart:

@@ -18,7 +18,7 @@ from ..known import create_finding
 from ..render.words import format_list
 from ..usage import Workload
 from ..verdict import Finding
-from .steps import SPEC_OS, STEPS, PodToStart, Rule, Step, StepAnswer
+from .steps import STEPS, PodToStart, Rule, Step, StepAnswer
 
 Rules = Mapping[Step, Sequence[Rule]]
 
@@ -123,16 +123,10 @@ def _find_unsure_nodes(walked: Walked) -> int:
     return unite(answer.nodes for answer in unknown)
 
 
-def _find_places(walked: Walked) -> int:
-    """Where the scheduler may put a pod, which does not know of spec.os."""
-    refused = (stop.nodes for stop in walked.list_stops() if stop.answer == "no" and stop.because.startswith(SPEC_OS))
-    return walked.placed | unite(refused)
-
-
 class Walks:
     """The walks of a workload's next pods over every node that they may have. findings: what explains those that are not ready on Windows nodes.
 
-    linux: Linux nodes that the scheduler may choose for one of them.
+    linux: Linux nodes that the scheduler may choose for one of them, now or later.
     """
 
     def __init__(
@@ -142,6 +136,7 @@ class Walks:
         pods: Sequence[PodToStart],
         rules: Rules,
         find_daemon_nodes: Callable[[PodToStart], int],
+        filter_lasting: Rule,
     ) -> None:
         self._index = index
         self._everywhere = everywhere = workload.kind == "DaemonSet"
@@ -150,9 +145,9 @@ class Walks:
             # Where it has pods on no node, the whole walk says why.
             nodes = nodes & unite(find_daemon_nodes(pod) for pod in pods) or nodes
         self._all = tuple(walk(index, pod, nodes, rules) for pod in pods)
-        seen: Rules = {step: step_rules for step, step_rules in rules.items() if step in _SEEN_BY_SCHEDULER}
+        lasting: Rules = {"bind": rules["bind"], "provision": rules["provision"], "schedule": (filter_lasting,)}
         self.linux = unite(
-            _find_places(walk(index, pod, index.linux & index.find_selected(pod.placement), seen)) for pod in pods
+            walk(index, pod, index.linux & index.find_fitting(pod.placement), lasting).placed for pod in pods
         )
         evaluated = [(starts(walked, everywhere), walked) for walked in self._all]
         self._stopped = sorted((pair for pair in evaluated if pair[0] != "yes"), key=lambda pair: pair[0] != "no")

@@ -20,6 +20,8 @@ from situations.named import SITUATIONS
 from situations.taken import PAIRS
 from situations.world import World
 
+# Of nodes that a cloud replaces with each release of its image.
+IMAGE_LABEL = "eks.amazonaws.com/nodegroup-image"
 MAIN = {"name": "main", "image": "registry.example.com/shop:1"}
 
 
@@ -87,6 +89,11 @@ def test_a_field_that_no_code_reads_is_an_assumption(place: dict[str, Any]) -> N
             {"volumes": [{"name": "v", "hostPath": {"path": "C:\\logs", "type": "Directory"}}]},
             ("host path", "C:\\logs"),
         ),
+        (
+            {"volumes": [{"name": "v", "hostPath": {"path": "\\\\.\\pipe\\docker_engine"}}]},
+            ("host path", "\\\\.\\pipe\\docker_engine"),
+        ),
+        ({"runtimeClassName": "hyperv"}, ("runtime handler", "hyperv")),
         (
             {
                 "containers": [
@@ -161,12 +168,14 @@ def plant_disk(world: World, **spec: Any) -> None:
         ({"nodeSelector": {"kubernetes.io/hostname": "win-1"}}, "kubernetes.io/hostname of Deployment shop/x"),
         ({"nodeSelector": {BUILD_LABEL: "10.0.20348"}}, f"{BUILD_LABEL} of Deployment shop/x"),
         ({"nodeName": "win-1"}, "nodeName of Deployment shop/x"),
+        ({"nodeSelector": {IMAGE_LABEL: "ami-1"}}, f"{IMAGE_LABEL} of Deployment shop/x"),
     ],
 )
 def test_an_upgrade_that_may_replace_nodes_assumes_what_workloads_have_of_them(
     spec: dict[str, Any], dependency: str
 ) -> None:
     world = healthy().copy()
+    world.get("Node", "win-1")["metadata"]["labels"][IMAGE_LABEL] = "ami-1"
     plant_disk(world, **spec)
     assert "nodes" not in assumed(evaluate(world.snapshot()))
     planned = evaluate(world.snapshot(), Options(target=Target(kubernetes="1.37")))

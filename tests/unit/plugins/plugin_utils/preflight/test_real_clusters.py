@@ -137,7 +137,7 @@ def test_a_volume_that_works_on_another_node_is_said_to_fail_on_some() -> None:
 
 def test_an_assumption_names_what_a_pod_has_of_a_node() -> None:
     assumptions = {one.kind: one.message for one in evaluate_imperfect_cluster("vsphere").assumptions}
-    kept = "The upgrade keeps the name, the local disks and the build label of each node"
+    kept = "The upgrade keeps the name and the local disks of each node, and the labels that pods select"
     assert assumptions["nodes"] == f"{kept}: 1 node reference (kubernetes.io/hostname of Deployment erp/documents)"
 
 

@@ -74,7 +74,8 @@ def test_pods_that_share_an_unbound_claim_go_where_the_first_one_goes() -> None:
 
 
 def daemon_set(world: World, spec: Object) -> None:
-    workload(world, "DaemonSet", "agent", spec, status={"desiredNumberScheduled": 2, "currentNumberScheduled": 2})
+    status = {"desiredNumberScheduled": 2, "currentNumberScheduled": 2, "numberReady": 2}
+    workload(world, "DaemonSet", "agent", spec, status=status)
 
 
 def test_a_daemon_set_lacks_the_pod_of_each_node_that_refuses_it() -> None:
