@@ -11,12 +11,12 @@ from typing import Any
 
 from ..catalog.base import Driver
 from ..kube import kinds
-from ..kube.access import list_needs
 from ..kube.apply import Applier, Outcome
 from ..kube.client import Client
 from ..kube.definitions import find_daemon_set
 from ..kube.errors import ClusterError
 from ..kube.labels import MODE, build_selector, is_absent_or_ours
+from ..kube.permissions import find_missing_rules
 from .removal_observe import read_uses
 from .rollout.apply import FailedTemplate, Notify, Roller, RollResult, hold_lease
 from .rollout.decide import RollOptions, RollState, RollStep, find_state, list_refusals
@@ -196,14 +196,11 @@ def _list_uses(client: Client, request: DeployRequest) -> list[tuple[str, str]]:
 
 
 def _find_missing_access(client: Client, namespace: str) -> tuple[str, ...]:
-    needs = [
-        *list_needs("get patch delete", "", "pods", namespace),
-        *list_needs("get create patch delete", "coordination.k8s.io", "leases", namespace),
-    ]
-    missing = [f"{need.verb} {need.resource}" for need in needs if not client.is_allowed(need)]
+    missing = find_missing_rules(client, [("kubewin-csi-roll", namespace)])
     if not missing:
         return ()
+    rights = ", ".join(f"{need.verb} {need.resource}" for needs in missing.values() for need in needs)
     return (
-        f"this account lacks the rights to {', '.join(missing)} in {namespace}, expected those to replace plugin pods. Bind "
+        f"this account lacks the rights to {rights} in {namespace}, expected those to replace plugin pods. Bind "
         "the ClusterRole kubewin-csi-roll of roles/csi_driver/files/kubewin-rbac.yaml to it in that namespace",
     )

@@ -10,16 +10,16 @@ from dataclasses import replace
 from typing import Any
 
 from ..catalog.base import Driver
+from ..catalog.registry import DRIVERS
 from ..catalog.versions import parse_image_tag
 from ..kube import kinds
-from ..kube.access import Need, find_missing_needs, list_rules
+from ..kube.access import Need, list_rules
 from ..kube.client import Client
 from ..kube.daemon_set import ObservedDaemonSet
 from ..kube.errors import ClusterError
 from ..kube.labels import MANAGER, read_creation
 from ..kube.node import ObservedNode
-from ..kube.permissions import list_bind_commands
-from .access import list_deploy_needs, list_roles
+from ..kube.permissions import Binding, find_missing_rules, list_bind_commands
 from .installed import list_controllers
 from .model import DriverController, DriverRequest, DriverSnapshot, name_record
 from .plan import choose_namespace
@@ -52,7 +52,11 @@ def read_snapshot(client: Client, driver: Driver, desired: DriverRequest) -> Dri
         for daemon_set in daemon_sets
     )
 
-    missing = find_missing_needs(list_deploy_needs(driver, desired, namespace, live.get(namespace)), client.is_allowed)
+    missing = find_missing_deploy_rules(client, driver, namespace, cluster_objects=desired.create_cluster_objects)
+    lacking = [need for needs in missing.values() for need in needs]
+    creation = Need("create", "", "namespaces", None, namespace)
+    if live.get(namespace) is None and not client.is_allowed(creation):
+        lacking.append(creation)
     return DriverSnapshot(
         kubernetes=kubernetes,
         nodes=observed,
@@ -68,8 +72,24 @@ def read_snapshot(client: Client, driver: Driver, desired: DriverRequest) -> Dri
         else None,
         replacing=read_begun_handover(client, driver, namespace).get("replaced", ""),
         registered=_list_registered_nodes(client, driver, observed) if claimed else (),
-        missing_access=list_rules(missing),
-        access_commands=list_bind_commands(client, missing, list_roles(driver)) if missing else (),
+        missing_access=list_rules(lacking),
+        access_commands=list_bind_commands(missing, client.read_username()) if missing else (),
+    )
+
+
+def find_missing_deploy_rules(
+    client: Client, driver: Driver, namespace: str, *, cluster_objects: bool = False
+) -> dict[Binding, list[Need]]:
+    """What this account lacks of the ClusterRoles of enable_csi. cluster_objects: whether the run creates the CSIDriver."""
+    bindings: list[Binding] = [
+        ("kubewin-csi", None),
+        (f"kubewin-csi-{driver.key.replace('_', '-')}", None),
+        ("kubewin-csi-deploy", namespace),
+        *([("kubewin-csi-cluster-objects", None)] if cluster_objects else []),
+    ]
+    others = [other for other in DRIVERS.values() if other.key != driver.key]
+    return find_missing_rules(
+        client, bindings, {name for other in others for name in (other.daemonset, other.service_account, other.name)}
     )
 
 

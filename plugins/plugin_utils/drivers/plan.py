@@ -244,13 +244,10 @@ def _check_access(driver: Driver, desired: DriverRequest, snapshot: DriverSnapsh
         )
         message = "it does not exist, and this account may not deploy the driver there"
         return [blocker("CSI-D60", f"Namespace {namespace}", message, remedy)]
-    rules, binds = "; ".join(snapshot.missing_access), "; ".join(snapshot.access_commands)
-    bind = (
-        f"bind the ClusterRoles of roles/csi_driver/files/kubewin-rbac.yaml to it: {binds}"
-        if binds
-        else "add the rules to its roles"
+    remedy = (
+        "bind the ClusterRoles of roles/csi_driver/files/kubewin-rbac.yaml to it: "
+        f"{'; '.join(snapshot.access_commands)}. Missing rules: {'; '.join(snapshot.missing_access)}"
     )
-    remedy = f"{bind}. Missing rules: {rules}"
     return [blocker("CSI-D60", "this account", "it lacks required permissions", remedy)]
 
 

@@ -1,77 +1,73 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether this account may do what is about to be done, asked of the API server before the first change."""
+"""Whether this account has the rules of the shipped ClusterRoles, asked of the API server before the first change."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import yaml
 
 from . import kinds
-from .access import EXAMPLE, Need, bind_commands, find_missing_needs, has_rule, list_role_needs, list_rules
+from .access import EXAMPLE, Need, bind_command, list_role_needs, list_rules
 from .client import Client
 from .errors import ClusterError
 
 FILES = Path(__file__).resolve().parents[3] / "roles" / "csi_driver" / "files"
 SHIPPED = "roles/csi_driver/files/kubewin-rbac.yaml"
 
+# A ClusterRole and the namespace in which it is bound, None for everywhere.
+Binding: TypeAlias = "tuple[str, str | None]"
 
-def require(client: Client, desired: Iterable[Need], work: str, roles: str) -> None:
-    """Refuse a run that lacks permissions, or works in a namespace that does not exist, before its first change.
 
-    work: such as "an upgrade". roles: names of the ClusterRoles that have all needs, as text. ClusterError
-    refused for a namespace, forbidden with the missing rules and the commands that bind them.
+def require_roles(client: Client, bindings: Sequence[Binding], work: str) -> None:
+    """Refuse a run without the rules of shipped ClusterRoles, or in a namespace that does not exist, before its first change.
+
+    work: such as "an upgrade". ClusterError refused for a namespace, forbidden with the missing rules and the commands that bind the roles.
     """
-    needs = tuple(desired)
-    for namespace in dict.fromkeys(need.namespace for need in needs if need.namespace):
+    for namespace in dict.fromkeys(namespace for _role, namespace in bindings if namespace):
         if not exists(client, namespace):
             raise ClusterError(
                 f"Namespace {namespace}: it does not exist, expected the namespace for {work}; nothing was changed. Correct "
                 f"its name, or create it: kubectl create namespace {namespace}",
                 "refused",
             )
-    missing = find_missing_needs(needs, client.is_allowed)
+    missing = find_missing_rules(client, bindings)
     if not missing:
         return
-    chosen = _load_named(roles)
     user = client.read_username()
-    unshipped = [need for need in missing if not any(has_rule(role, need) for role in chosen.values())]
-    remedies = []
-    if commands := bind_commands(missing, chosen, user):
-        example = "" if user else f" ({EXAMPLE} is an example: name your account)"
-        remedies.append(f"Apply {SHIPPED}, then bind its roles{example}: {'; '.join(commands)}.")
-    if unshipped:
-        remedies.append(
-            f"Add to a role of this account, because no shipped role has it: {'; '.join(list_rules(unshipped))}."
-        )
+    example = "" if user else f" ({EXAMPLE} is an example: name your account)"
     raise ClusterError(
-        f"{user or 'this account'} lacks permissions for {work}; nothing was changed. {' '.join(remedies)} Missing rules: "
-        f"{'; '.join(list_rules(missing))}",
+        f"{user or 'this account'} lacks permissions for {work}; nothing was changed. Apply {SHIPPED}, then bind its "
+        f"roles{example}: {'; '.join(list_bind_commands(missing, user))}. Missing rules: "
+        f"{'; '.join(list_rules(need for needs in missing.values() for need in needs))}",
         "forbidden",
         403,
     )
 
 
-def require_roles(client: Client, bindings: Sequence[tuple[str, str | None]], work: str) -> None:
-    """Refuse a run without the rights of shipped ClusterRoles, as `require`. bindings: each with its namespace, None for everywhere."""
-    shipped = load_roles()
-    needs = [need for name, namespace in bindings for need in list_role_needs(shipped[name], namespace)]
-    require(client, needs, work, ", ".join(name for name, _namespace in bindings))
+def find_missing_rules(
+    client: Client, bindings: Iterable[Binding], unneeded: Collection[str] = ()
+) -> dict[Binding, list[Need]]:
+    """What this account lacks of shipped ClusterRoles; one that is not shipped has no rules. unneeded: objects that need no rule."""
+    shipped, missing, allowed = load_roles(), dict[Binding, list[Need]](), dict[Need, bool]()
+    for name, namespace in bindings:
+        for need in list_role_needs(shipped.get(name, {}), namespace):
+            if need.name in unneeded:
+                continue
+            if need not in allowed:
+                allowed[need] = client.is_allowed(need)
+            if not allowed[need]:
+                missing.setdefault((name, namespace), []).append(need)
+    return missing
 
 
-def list_bind_commands(client: Client, missing: Iterable[Need], roles: str) -> tuple[str, ...]:
-    """The kubectl commands that bind to this account what it lacks, as far as these ClusterRoles have it. roles: as of require."""
-    return bind_commands(missing, _load_named(roles), client.read_username())
-
-
-def _load_named(names: str) -> dict[str, Mapping[str, Any]]:
-    shipped = load_roles()
-    return {name: shipped[name] for name in re.findall(r"[\w-]+", names) if name in shipped}
+def list_bind_commands(bindings: Iterable[Binding], user: str) -> tuple[str, ...]:
+    """The kubectl commands that bind these ClusterRoles. user: name of the account, empty if it is unknown."""
+    return tuple(bind_command(role, namespace or "", user) for role, namespace in bindings)
 
 
 def exists(client: Client, namespace: str) -> bool:

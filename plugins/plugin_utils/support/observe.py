@@ -14,13 +14,14 @@ from ..base.redaction.redactor import Redactor
 from ..base.text import join_lines
 from ..catalog.base import Driver
 from ..catalog.drivers.azure_file import DRIVER as AZURE_FILE
+from ..drivers.observe import find_missing_deploy_rules
 from ..kube import kinds
-from ..kube.access import Need, list_role_needs
+from ..kube.access import Need
 from ..kube.client import Client
 from ..kube.daemon_set import ObservedDaemonSet
 from ..kube.errors import ClusterError
 from ..kube.kinds import Kind
-from ..kube.permissions import load_roles
+from ..kube.permissions import find_missing_rules
 from ..kube.pod import find_controller
 from .diagnose import ShareUse, WorkloadFacts, WorkloadPod
 from .parts import Missing, Part
@@ -88,17 +89,10 @@ def gather(client: Client, into: Gathered, notify: Callable[[str], None] = lambd
 
 def list_missing_rules(client: Client, drivers: Iterable[Driver]) -> dict[str, list[str]]:
     """The rules of shipped ClusterRoles that this account lacks for the playbooks with these drivers, by role. Raises ClusterError."""
-    bound: dict[str, str | None] = {"kubewin-preflight": None, "kubewin-csi": None}
+    missing = find_missing_rules(client, [("kubewin-preflight", None), ("kubewin-csi", None)])
     for driver in drivers:
-        bound[f"kubewin-csi-{driver.key.replace('_', '-')}"] = None
-        bound["kubewin-csi-deploy"] = driver.namespace
-    roles, missing = load_roles(), dict[str, list[str]]()
-    is_allowed = functools.cache(client.is_allowed)
-    for name, namespace in bound.items():
-        lacking = [need.rule() for need in list_role_needs(roles.get(name, {}), namespace) if not is_allowed(need)]
-        if lacking:
-            missing[name] = lacking
-    return missing
+        missing |= find_missing_deploy_rules(client, driver, driver.namespace)
+    return {role: [need.rule() for need in needs] for (role, _namespace), needs in missing.items()}
 
 
 def read_workload(client: Client, name: str, report: Mapping[str, Any]) -> WorkloadFacts:

@@ -7,26 +7,24 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...catalog.base import Driver
 from ...kube import kinds
-from ...kube.access import Need, list_needs
 from ...kube.apply import Applier
 from ...kube.client import Client
 from ...kube.errors import ClusterError
 from ...kube.labels import build_selector
 from ...kube.lease import bind_client
-from ...kube.permissions import require
+from ...kube.permissions import require_roles
 from ...kube.pod import PodFacts
-from ..model import name_record
 from ..removal_observe import list_applied_objects, wait_until_gone
 from ..rollout.evaluate import Evaluation, GateRules
 from ..rollout.gate import wait_for_gate
 from ..rollout.observe import RolloutTarget, RolloutView
 from .apply import HandoverExecutor, make_handover_lease
-from .decide import Direction, Handover, WaitingNode, list_excluded_nodes, plan_handover
+from .decide import Handover, WaitingNode, list_excluded_nodes, plan_handover
 
 # What volumes, claims and any node plugin of the driver stand on: it stays when ours goes.
 STAYS = (kinds.STORAGE_CLASS, kinds.CSI_DRIVER, kinds.CONFIG_MAP)
@@ -35,9 +33,6 @@ STAYS = (kinds.STORAGE_CLASS, kinds.CSI_DRIVER, kinds.CONFIG_MAP)
 _BACK = 120.0
 # Seconds for volume operations in flight: attaching and formatting a disk takes minutes.
 _QUIESCE = 300.0
-
-# The shipped ClusterRoles that have these needs.
-_ROLES = "kubewin-csi-handover kubewin-csi"
 
 # A pod that has not run yet.
 _NEVER = ("", 0)
@@ -64,14 +59,14 @@ class HandoverRun:
         self._stage = HandoverExecutor(client, driver, self._plugin, notify)
 
     def require_permissions(self, plan: Handover) -> None:
-        """Refuse a hand-over that would stop half way. ClusterError as of `require`."""
+        """Refuse a hand-over that would stop half way. ClusterError as of `require_roles`."""
         if not plan.nodes:
             return
-        other_plugin = f"{plan.other.namespace}/{plan.other.name}" if plan.other is not None else ""
-        restarts = bool(self._options["restart_pod"])
-        direction, namespace = self._options["direction"], plan.namespace or self._driver.namespace
-        desired = _list_needs(self._driver, direction, namespace, other_plugin, restarts=restarts)
-        require(self._unbound, desired, "a hand-over", _ROLES)
+        namespaces = [plan.namespace or self._driver.namespace]
+        if plan.other is not None and self._options["restart_pod"]:
+            namespaces.append(plan.other.namespace)
+        handover = [("kubewin-csi-handover", namespace) for namespace in dict.fromkeys(namespaces)]
+        require_roles(self._unbound, [("kubewin-csi", None), *handover], "a hand-over")
 
     def run(self, plan: Handover) -> tuple[bool, list[str]]:
         """Hand all Nodes over under the Lease; returns as `finish` does. plan: made before the Lease is held."""
@@ -305,25 +300,3 @@ def describe_handover(plan: Handover) -> dict[str, Any]:
     if plan.done:
         summary.append("handed over: " + ", ".join(plan.done))
     return {"nodes": list(plan.nodes), "done": list(plan.done), "other": other_plugin, "summary": summary}
-
-
-def _list_needs(
-    driver: Driver, direction: Direction, namespace: str, other_plugin: str, *, restarts: bool
-) -> Iterator[Need]:
-    """What an account must be allowed beyond enable_csi and remove: every write to the two node plugins.
-
-    namespace: of this collection's plugin. other_plugin: the other DaemonSet as "namespace/name", empty if it is deleted already. restarts:
-    whether its pods are deleted.
-    """
-    elsewhere, dummy, name = other_plugin.partition("/")
-    yield from list_needs("get patch", "", "nodes")
-    yield from list_needs("get create patch delete", "coordination.k8s.io", "leases", namespace)
-    if direction == "to_platform":
-        yield from list_needs("get patch delete", "apps", "daemonsets", namespace, driver.daemonset)
-        if restarts:
-            yield from list_needs("delete", "", "pods", elsewhere)
-        return
-    yield from list_needs("get create patch", "", "configmaps", namespace, name_record(driver))
-    yield from list_needs("patch delete", "", "pods", namespace)
-    if other_plugin:
-        yield from list_needs("get delete", "apps", "daemonsets", elsewhere, name)
