@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -38,8 +38,8 @@ _REMAINDER = "The next run continues it, restores the label and uncordons the No
 class ActionModule(WindowsAction):
     argument_spec: ClassVar[ArgumentSpec] = {**CLUSTER_ARG_SPEC, **CSI_PROXY}
     task_options = CLUSTER_ARG_SPEC.keys() | {"unchanged"}
-    # Where planned drivers that change their mode count the volumes in use. Shares have no VolumeAttachment.
-    _counters: Sequence[Mapping[str, Any]] = ()
+    # By planned driver that changes its mode and counts its volumes in use in files. Shares have no VolumeAttachment.
+    _switches: Mapping[str, Mapping[str, Any]] = {}
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         self._parent, self._secrets = os.getppid(), frozenset[str]()
@@ -61,11 +61,13 @@ class ActionModule(WindowsAction):
     def read_run(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
         """Whether a planned driver uses csi-proxy on this host, and what the inputs decide."""
         host, plans = str(task_vars["inventory_hostname"]), read_plans(task_vars)
-        self._counters = [plan["counter"] for plan in plans if plan["counter"]]
+        self._switches = {
+            plan["title"]: plan["switch"] for plan in plans if plan["switch"] and plan["switch"]["counters"]
+        }
         matched = (task_vars.get("kubewin_nodes") or {}).get("matched") or {}
         # Before its Node is known by what the host reports, its name decides.
         node = matched.get(host) or read_variable(self._templar, task_vars, "kubewin_node_name") or host
-        needed = [plan for plan in plans if plan["uses_csi_proxy"] and node not in plan["unselected_nodes"]]
+        needed = [plan for plan in plans if plan["pipes"] and node not in plan["unselected_nodes"]]
         inputs = task_vars[INPUTS]
         allowed = {"allow_downgrade": inputs["allow_downgrade"]} if "allow_downgrade" in inputs else {}
         return {"needed": not plans or bool(needed), **allowed}
@@ -110,13 +112,13 @@ class ActionModule(WindowsAction):
     def _refuse_mode_change(self, node: WindowsHost, planned: Mapping[str, Any]) -> None:
         """NodeError if a planned change of mode would lose volumes. planned: what the task would return."""
         problems = []
-        for counter in self._counters:
-            path = counter["path"]
+        for driver, switch in self._switches.items():
+            path = switch["counters"]
             references = observe.list_references(node, check_path(path, "reference_counters"))
             if references:
                 problems.append(
-                    f"{counter['driver']} has {len(references)} volumes in use, by its files below {path} "
-                    f"({references[0]}), expected none before it changes from {counter['from']} to {counter['to']}."
+                    f"{driver} has {len(references)} volumes in use, by its files below {path} "
+                    f"({references[0]}), expected none before it changes from {switch['from']} to {switch['to']}."
                 )
         if problems:
             raise NodeError(

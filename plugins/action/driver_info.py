@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from ..modules.driver_info import DOCUMENTATION
 from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError, read_variable
+from ..plugin_utils.actions.host_results import list_warnings
 from ..plugin_utils.actions.manifests import render
 from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ..plugin_utils.catalog.csi_proxy import RECOMMENDED
@@ -52,10 +53,8 @@ class ActionModule(ClusterAction):
         if options["require"] and not planned.deployable:
             raise TaskError(planned.refusal, "refused")
         driver_plan = planned.as_dict()
-        definition = render(driver_plan["template"], driver_plan["settings"]) if planned.deployable else ""
-        self.result.update(
-            driver_plan=driver_plan, definition=definition, planned=[make_entry(driver_plan, definition)]
-        )
+        definition = render(planned.rule, planned.settings) if planned.rule and planned.deployable else ""
+        self.result.update(driver_plan=driver_plan, definition=definition)
         self.display(*describe_plan(driver_plan, verbose=self.check_mode or self._display.verbosity > 0))
 
 
@@ -93,28 +92,3 @@ def describe_plan(plan: Mapping[str, Any], *, verbose: bool) -> list[str]:
             for finding in list_warnings(plan)
         ),
     ]
-
-
-def list_warnings(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Warnings of a plan. The end of the run repeats them."""
-    return [finding for finding in plan["findings"] if finding["severity"] == "warning"]
-
-
-def make_entry(plan: Mapping[str, Any], definition: str) -> dict[str, Any]:
-    """One driver of RV(planned)."""
-    change = plan["switch"] or {}
-    counter = {
-        "driver": plan["title"],
-        "path": change.get("counters"),
-        "from": change.get("from"),
-        "to": change.get("to"),
-    }
-    needed = change.get("drain") and change.get("counters")
-    return {
-        "driver": plan["driver"],
-        "definition": definition,
-        "counter": counter if needed else None,
-        "warnings": list_warnings(plan),
-        "uses_csi_proxy": bool(plan["pipes"]),
-        "unselected_nodes": plan["unselected_nodes"],
-    }

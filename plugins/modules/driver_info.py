@@ -67,17 +67,11 @@ driver_plan:
     title:
       description: Name of the driver for display.
       type: str
-    csi_driver:
-      description: CSI name of the driver.
-      type: str
     mode:
       description: V(csi_proxy) or V(host_process), null if no mode can run.
       type: str
     version:
       description: Release of the driver.
-      type: str
-    template:
-      description: Template of the role C(csi_driver) that renders the plan.
       type: str
     namespace:
       description: Namespace of the DaemonSet.
@@ -125,14 +119,6 @@ definition:
   description: The objects of the plan as YAML, for O(kubewin.csi.driver_apply#module:definition). Empty if it cannot be deployed.
   returned: success
   type: str
-planned:
-  description:
-    - What later tasks of a playbook need of this driver, an entry with C(driver), C(definition), and C(counter) where a change of mode is safe only without
-      volumes that a directory on the hosts counts, with C(driver), C(path), C(from) and C(to); C(warnings), the findings that warn;
-      C(uses_csi_proxy), and C(unselected_nodes).
-  returned: success
-  type: list
-  elements: dict
 reason:
   description: Stable key of the failure; see M(kubewin.csi.driver_apply). V(refused) with O(require).
   returned: failure

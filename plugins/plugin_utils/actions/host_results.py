@@ -271,9 +271,16 @@ def to_rows(
 
 
 def read_plans(task_vars: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The drivers that this playbook planned, as RV(driver_info.planned)."""
+    """The drivers that this playbook planned: RV(driver_plan) of driver_info, and its definition."""
     results = (task_vars.get("kubewin_plans") or {}).get("results") or ()
-    return [plan for result in results for plan in result.get("planned") or ()]
+    return [
+        {**result["driver_plan"], "definition": result["definition"]} for result in results if "driver_plan" in result
+    ]
+
+
+def list_warnings(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Warnings of a driver's plan."""
+    return [finding for finding in plan["findings"] if finding["severity"] == "warning"]
 
 
 def read_facts(task_vars: Mapping[str, Any]) -> RunFacts:
@@ -288,7 +295,7 @@ def read_facts(task_vars: Mapping[str, Any]) -> RunFacts:
         nodes_without_host=[name for name in nodes if name not in {host["node"] for host in hosts}] if hosts else [],
         readiness=task_vars.get("kubewin_readiness") or {},
         applied=(task_vars.get("kubewin_applied") or {}).get("results") or (),
-        warnings=[finding for plan in read_plans(task_vars) for finding in plan["warnings"]],
+        warnings=[finding for plan in read_plans(task_vars) for finding in list_warnings(plan)],
         accepts_unproven=not hosts,
     )
 

@@ -13,6 +13,8 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from ..catalog.base import ModeRule
+
 TEMPLATES = Path(__file__).resolve().parents[3] / "roles" / "csi_driver" / "templates"
 
 
@@ -26,6 +28,6 @@ def _environment() -> Environment:
     return environment
 
 
-def render(template: str, settings: Mapping[str, Any]) -> str:
-    """The objects of a plan as YAML. template: its path below the role's templates; settings: what it reads as plan."""
-    return _environment().get_template(template).render(plan=settings)
+def render(rule: ModeRule, settings: Mapping[str, Any]) -> str:
+    """The objects of a plan as YAML. settings: what the template reads as plan."""
+    return _environment().get_template(f"drivers/{rule.template}").render(plan=settings)

@@ -149,10 +149,8 @@ class DriverPlan:
         return {
             "driver": self.driver.key,
             "title": self.driver.title,
-            "csi_driver": self.driver.name,
             "mode": self.rule.mode if self.rule else None,
             "version": str(self.version) if self.version else None,
-            "template": f"drivers/{self.rule.template}" if self.rule and self.rule.template else None,
             "namespace": self.namespace,
             "daemonset": self.driver.daemonset,
             "pipes": list(self.rule.all_pipes) if self.rule else [],

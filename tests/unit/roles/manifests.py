@@ -57,7 +57,7 @@ class Case:
         self, kubernetes: str = KUBERNETES, wanted: DriverRequest | None = None, *, namespace: bool = False
     ) -> str:
         """All objects, as text."""
-        return manifests.render(f"drivers/{self.rule.template}", self.settings(kubernetes, wanted, namespace=namespace))
+        return manifests.render(self.rule, self.settings(kubernetes, wanted, namespace=namespace))
 
     def objects(
         self, kubernetes: str = KUBERNETES, wanted: DriverRequest | None = None, *, namespace: bool = False

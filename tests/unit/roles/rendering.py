@@ -12,7 +12,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import Dr
 
 def render(plan: DriverPlan) -> list[dict[str, Any]]:
     """The objects of a plan, in the order they would be applied."""
-    rendered = manifests.render(plan.as_dict()["template"], plan.settings)
+    assert plan.rule is not None
+    rendered = manifests.render(plan.rule, plan.settings)
     return [document for document in yaml.load_all(rendered, Loader=yaml.CSafeLoader) if document]
 
 

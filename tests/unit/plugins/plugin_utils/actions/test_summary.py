@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.action.driver_info import make_entry
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import list_warnings
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import (
     RunFacts,
     brief,
@@ -240,15 +240,9 @@ def test_warnings_of_the_plan_are_repeated_at_the_end(hosts: list[dict[str, Any]
     }
     note = {**missing, "severity": "note", "id": "CSI-D53"}
     plan = {
-        "driver": "smb",
-        "title": "SMB",
-        "switch": None,
         "findings": [missing, note, {**missing, "object": "Other"}],
-        "pipes": [],
-        "unselected_nodes": [],
     }
-    planned = make_entry(plan, "")
-    summary = summarize(hosts, {"smb": gate(win_1="green")}, [], failure=failure, warnings=planned["warnings"])
+    summary = summarize(hosts, {"smb": gate(win_1="green")}, [], failure=failure, warnings=list_warnings(plan))
     assert [one["id"] for one in summary["findings"]] == ["CSI-D30", "CSI-D30"]
     for check in (True, False):
         text = render_summary(summary, check=check)
