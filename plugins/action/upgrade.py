@@ -10,6 +10,7 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, ClassVar
 
 from ansible import constants
@@ -27,6 +28,7 @@ from ..plugin_utils.kube.holder import identify_run, is_dead
 from ..plugin_utils.kube.lease import SECONDS, read_uptime
 from ..plugin_utils.upgrade.begin import UpgradeRefusedError, plan_batches
 from ..plugin_utils.upgrade.decide import Decision, DelegatedStep
+from ..plugin_utils.upgrade.explain import describe
 from ..plugin_utils.upgrade.journal import Journal
 from ..plugin_utils.upgrade.lease import upgrade_lease
 from ..plugin_utils.upgrade.observation import TAINT
@@ -35,7 +37,6 @@ from . import gate, preflight_info, verify, volume_data
 
 # What a failed task returns of what is long, by the fields of its entries; the journal has the rest.
 _BRIEF = {"journal": ("node", "step", "failed", "why"), "findings": ("id", "object")}
-_LEFT_OUT = ("claims", "text", "options")
 # A volume is verified while its node is cordoned and tainted.
 _TOLERATIONS = [
     {"key": "node.kubernetes.io/unschedulable", "operator": "Exists"},
@@ -173,7 +174,7 @@ class ActionModule(ClusterAction):
         upgrade.refuse()
         journal, lines = upgrade.plan()
         self._describe(journal)
-        self.result.update(outcome="planned", plan=lines, batches=[], hosts=[], nodes=[], lines=lines)
+        self.result.update(outcome="planned", batches=[], hosts=[], nodes=[], lines=lines)
         self.result["next"] = [] if journal.ended else ["upgrade"]
         self.result["options"] = {name: options[name] for name in self.argument_spec}
         if options["step"] == "prepare":
@@ -189,7 +190,7 @@ class ActionModule(ClusterAction):
                 self.result["batches"] = [len(batch) for batch in batches]
         if self.check_mode:
             locked = upgrade.lease.find_other_run()
-            self.result.update(locked=locked, changed=any(entry.step != "done" for entry in journal.nodes))
+            self.result["changed"] = any(entry.step != "done" for entry in journal.nodes)
             if locked:
                 self.warn(locked)
             if self._is_new(journal) and self._options["step"] == "prepare":
@@ -211,8 +212,8 @@ class ActionModule(ClusterAction):
             for driver in self._drivers():
                 self._gate(driver, [])
             self._verify([entry.node for entry in journal.nodes])
-        if self._options["data"] and self.result["claims"]:
-            self._read_data(compare=False)
+        if self._options["data"] and journal.before.volumes:
+            self._read_data(journal, compare=False)
 
     def _begin(self) -> None:
         decision = self._upgrade.begin(self._options["batch"])
@@ -239,7 +240,7 @@ class ActionModule(ClusterAction):
         if outcome == "settled":
             journal, outcome = journal if journal.state == "paused" else upgrade.leave(journal), "paused"
         self._describe(journal)
-        self.result.update(outcome=outcome, lines=self._state_lines(), next=self._next(journal))
+        self.result.update(outcome=outcome, lines=self._state_lines(journal), next=self._next(journal))
         self._raise_stop(decision)
         if outcome == "tasks":
             waiting = [entry.node for entry in journal.nodes if entry.step == "hook"]
@@ -252,7 +253,7 @@ class ActionModule(ClusterAction):
         journal, failures = self._upgrade.open(), self._options["failures"]
         if failures and not journal.due and journal.state not in ("paused", "stopped"):
             self._describe(journal)
-            self.result.update(outcome="stopped", lines=self._state_lines(), next=self._next(journal))
+            self.result.update(outcome="stopped", lines=self._state_lines(journal), next=self._next(journal))
             raise TaskError("\n".join(failures), "stopped")
         return self._upgrade.settle()
 
@@ -263,8 +264,8 @@ class ActionModule(ClusterAction):
         if not journal.ended:
             self._verify([entry.node for entry in journal.nodes], move=True)
             compared: list[str] = []
-            if self._options["data"] and self.result["claims"]:
-                data = self._read_data(compare=True)
+            if self._options["data"] and journal.before.volumes:
+                data = self._read_data(journal, compare=True)
                 messages, lost = data["report"].splitlines(), data["lost"]
                 # Keep baselines that could not be compared yet, and those of data that is lost.
                 compared = [] if lost else [volume["claim"] for volume in data["volumes"] if "noted" not in volume]
@@ -273,7 +274,7 @@ class ActionModule(ClusterAction):
         self._describe(journal, findings)
         self.result.update(report=report, data=messages, next=[])
         self.result["lines"] = [
-            *self.result["text"][:1],
+            describe(journal).splitlines()[0],
             *report,
             *messages,
             f"the journal: {upgrade.journal_store.location}",
@@ -300,10 +301,14 @@ class ActionModule(ClusterAction):
     # The result
 
     def _describe(self, journal: Journal, findings: Sequence[Finding] = ()) -> None:
-        self.result.update(self._upgrade.describe(journal), findings=[serialize(finding) for finding in findings])
+        self.result.update(
+            journal=[asdict(entry) for entry in journal.nodes],
+            place=self._upgrade.journal_store.location,
+            findings=[serialize(finding) for finding in findings],
+        )
 
-    def _state_lines(self) -> list[str]:
-        text = self.result["text"]
+    def _state_lines(self, journal: Journal) -> list[str]:
+        text = describe(journal).splitlines()
         return [*text[: text.index("What happened:")], f"the journal: {self._upgrade.journal_store.location}"]
 
     def _next(self, journal: Journal) -> list[str]:
@@ -312,7 +317,6 @@ class ActionModule(ClusterAction):
     def _raise_stop(self, decision: Decision) -> None:
         stopping = decision.journal.stopping
         if decision.journal.state == "stopped" and stopping is not None:
-            self.result["finding"] = stopping.id
             raise TaskError(
                 f"{stopping.id} {stopping.object}: {stopping.message} -> {stopping.remedy}. The journal: "
                 f"{self._upgrade.journal_store.location}",
@@ -375,14 +379,14 @@ class ActionModule(ClusterAction):
                 preflight_info.ActionModule, **self._options["readiness"], target=target, before=before, details=False
             )
 
-    def _read_data(self, *, compare: bool) -> dict[str, Any]:
+    def _read_data(self, journal: Journal, *, compare: bool) -> dict[str, Any]:
         """List each volume through the pod that uses it. One that cannot be read is reported; the others are processed."""
         names = {"tolerations": "tolerations", "image": "image", "timeout": "step_timeout"}
         verify = self._options["verify"]
         pod_options = {option: verify[name] for name, option in names.items() if name in verify}
         # Baselines from before the first node belong to an earlier attempt.
         data = self._call_data(
-            claims=self.result["claims"], keep_going=True, compare=compare, renew=not compare,
+            claims=list(journal.before.volumes), keep_going=True, compare=compare, renew=not compare,
             append_only=self._options["append_only"], **pod_options,
         )  # fmt: skip
         self.show(*data["report"].splitlines())
@@ -395,7 +399,7 @@ class ActionModule(ClusterAction):
 
 def shorten(result: Mapping[str, Any]) -> dict[str, Any]:
     """What a failed task returns, since the callback prints all of it: why it failed, and where each node stands."""
-    part = {key: value for key, value in result.items() if key not in _LEFT_OUT}
+    part = {key: value for key, value in result.items() if key != "options"}
     for name in _BRIEF.keys() & part.keys():
         part[name] = [{key: row[key] for key in _BRIEF[name] if row.get(key)} for row in part[name]]
     return part

@@ -264,21 +264,11 @@ options:
   description: Options of this step, for O(plan) of the next ones.
   returned: with O(step=prepare)
   type: dict
-approval:
-  description: What O(confirmed) must name to continue. Empty if the run does not wait for an approval.
-  returned: after the journal was read
-  type: str
-  sample: canary
 journal:
   description: Every node's entry, with C(node), C(batch), C(step), C(since), C(failed), C(why), C(by_itself) and more.
   returned: after the journal was read
   type: list
   elements: dict
-text:
-  description: The journal as text.
-  returned: after the journal was read
-  type: list
-  elements: str
 place:
   description: Where the journal is.
   returned: after the journal was read
@@ -293,34 +283,11 @@ next:
   returned: with O(step=prepare) and O(step=end)
   type: list
   elements: str
-plan:
-  description: The planned steps as text.
-  returned: with O(step=prepare)
-  type: list
-  elements: str
-locked:
-  description: Which other run is at an upgrade of this cluster now. Empty if none is.
-  returned: in check mode
-  type: str
 findings:
   description: Findings about the upgrade; after its end, differences from before.
   returned: after the journal was read
   type: list
   elements: dict
-claims:
-  description: Claims of Windows workloads when the upgrade began, as C(namespace/name).
-  returned: after the journal was read
-  type: list
-  elements: str
-ended:
-  description: When the last verification and comparison were done. Empty before.
-  returned: after the journal was read
-  type: str
-compared:
-  description: Claims whose baselines were compared after the last node.
-  returned: after the journal was read
-  type: list
-  elements: str
 report:
   description: Nodes and volumes before and after.
   returned: when RV(outcome=finished)
@@ -331,10 +298,6 @@ data:
   returned: when RV(outcome=finished)
   type: list
   elements: str
-finding:
-  description: Id of the finding that stopped it, such as V(CSI-U03).
-  returned: when it was stopped
-  type: str
 reason:
   description:
     - Stable key of the failure, one of V(stopped), V(paused), V(volumes_changed), V(data_differs), V(refused), V(locked), V(taken_over),

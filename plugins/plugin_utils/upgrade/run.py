@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from ..base.findings import Finding
@@ -43,7 +43,7 @@ from .decide import (
     record_external_changes,
 )
 from .drain import plan_drain
-from .explain import describe, describe_plan, describe_unfinished
+from .explain import describe_plan, describe_unfinished
 from .journal import Journal, UpgradeTarget, format_time
 from .journal_store import NAMES, JournalStore
 from .lease import upgrade_lease
@@ -246,18 +246,6 @@ class Upgrade:
         """Compare nodes and volumes with those before the upgrade; return a text and findings."""
         after = self.observer.take_snapshot(journal.before.volumes)
         return snapshot.describe_changes(journal.before, after), list(snapshot.compare_snapshots(journal.before, after))
-
-    def describe(self, journal: Journal) -> dict[str, Any]:
-        """Return the state of the upgrade as a result."""
-        return {
-            "journal": [asdict(entry) for entry in journal.nodes],
-            "text": describe(journal).splitlines(),
-            "claims": list(journal.before.volumes),
-            "approval": journal.approval,
-            "ended": journal.ended,
-            "compared": list(journal.compared),
-            "place": self.journal_store.location,
-        }
 
 
 def advance(
