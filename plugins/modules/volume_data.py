@@ -140,12 +140,6 @@ volumes:
     how:
       description: V(content) when its files were read, V(listing) when it was in use and only listed.
       type: str
-    place:
-      description: Where the baseline is.
-      type: str
-    kept:
-      description: Whether the baseline was there already and stays.
-      type: bool
     files:
       description: Number of files.
       type: int
@@ -173,21 +167,6 @@ volumes:
       description: The first 1000 paths that were not compared, with C(path) and C(why).
       type: list
       elements: dict
-    different:
-      description: Number of differences.
-      type: int
-    uncompared:
-      description: Number of paths that were not compared.
-      type: int
-    equal:
-      description: Number of files that were read and are equal.
-      type: int
-    grown:
-      description: Number of files that grew or were added as declared.
-      type: int
-    listed:
-      description: Number of files that were compared by name and size only, because the volume is in use.
-      type: int
 lost:
   description: Missing, truncated and replaced files, one line each. Files that were added, written to or grew are not included.
   returned: with O(compare=true)

@@ -171,7 +171,8 @@ def test_unused_volumes_are_read_and_exactly_the_changes_are_reported(shop: Shop
     assert shop.lab.api.items(PODS) == []
 
     result = shop.data()
-    assert (result["changed"], result["volumes"][0]["kept"]) == (False, True)
+    assert not result["changed"]
+    assert ", which is kept\n" in result["report"]
     assert shop.baselines() == before
 
     result = shop.data(compare=True)
@@ -208,7 +209,7 @@ def test_unused_volumes_are_read_and_exactly_the_changes_are_reported(shop: Shop
         "old.log": "shortened",
     }
     assert [one["path"] for one in orders["not_compared"]] == ["locked.dat"]
-    assert (orders["grown"], orders["different"], orders["uncompared"]) == (1, 8, 1)
+    assert "grown as declared: 1 files" in result["report"]
     assert "changed: orders.db: its 9000 bytes changed" in result["msg"]
     assert shop.lab.api.items(PODS) == []
 
@@ -226,7 +227,7 @@ def test_a_volume_in_use_is_listed_through_its_own_pod_and_never_called_equal(sh
 
     result = shop.data("orders", compare=True)
     (orders,) = result["volumes"]
-    assert (orders["verdict"], orders["different"], orders["listed"]) == ("incomplete", 0, 6)
+    assert (orders["verdict"], orders["differences"]) == ("incomplete", [])
     # cmd lists no folder whose path is that long.
     (gap,) = orders["not_compared"]
     assert f"{DEEP}/".startswith(f"{gap['path']}/")

@@ -34,20 +34,6 @@ _LOOK = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class DataRequest:
-    """image: of the pod that reads, empty to choose. wait_timeout: seconds until it runs, and until it is deleted.
-
-    lease_namespace: of the Lease by which other runs see that its run is alive.
-    """
-
-    lease_namespace: str
-    image: str
-    tolerations: tuple[Mapping[str, Any], ...]
-    append_only: tuple[str, ...]
-    wait_timeout: float
-
-
-@dataclass(frozen=True, slots=True)
 class ReadableClaim:
     """A claim that can be read. using: a pod that has it mounted, None if it is unused."""
 
@@ -61,13 +47,13 @@ class ReadableClaim:
 
 
 class VolumeReader:
-    """Reads manifests of claims in one namespace. notify: progress callback."""
+    """Reads manifests of claims in one namespace. options: of volume_data. notify: progress callback."""
 
     def __init__(
-        self, client: Client, namespace: str, desired: DataRequest, limits: ReadLimits, notify: Callable[[str], None]
-    ) -> None:
-        self._client, self._namespace, self._desired, self._limits = client, namespace, desired, limits
-        self._notify = notify
+        self, client: Client, namespace: str, options: Mapping[str, Any], limits: ReadLimits, notify: Callable[[str], None]
+    ) -> None:  # fmt: skip
+        self._client, self._namespace, self._options, self._limits = client, namespace, options, limits
+        self._notify, self._timeout = notify, options["step_timeout"]
 
     def find(self, name: str) -> ReadableClaim:
         """Find a claim and the pod that uses it. Raises ClusterError not_found, not_bound, or in_use when it is used and none of its pods can list it."""
@@ -111,7 +97,7 @@ class VolumeReader:
             with report_progress(self._notify, lambda: f"{title}: {reader.standing}"):
                 listed = reader.read_listing()
             files = [entry for entry in listed.entries if entry.kind == "file"]
-            heads = compare.find_head_sizes(before, self._desired.append_only) if before is not None else {}
+            heads = compare.find_head_sizes(before, self._options["append_only"]) if before is not None else {}
             chosen = choose_sample(files, self._limits.total)
             if before is not None and before.how == "content" and before.files and len(chosen) < len(files):
                 # What cannot be compared need not be read.
@@ -149,13 +135,13 @@ class VolumeReader:
     def _run_helper(self, target: ReadableClaim) -> Iterator[tuple[str, str]]:
         name, title = objects.name_helper(target.claim["metadata"]["uid"]), target.claim["metadata"]["name"]
         qualified = f"{self._namespace}/{title}"
-        subject = LeaseSubject(self._desired.lease_namespace, name, objects.LABELS, f"the data of {qualified}")
+        subject = LeaseSubject(self._options["record_namespace"], name, objects.LABELS, f"the data of {qualified}")
         lease = Lease(self._client, subject, identify_process(os.getpid()), self._notify)
         lease.take()
         with ExitStack() as cleanup:
             cleanup.callback(lease.end)
             self._remove(name)
-            image, tolerations = self._desired.image, self._desired.tolerations
+            image, tolerations = self._options["image"], self._options["tolerations"]
             # Of a volume without a CSI source, no driver need be registered.
             driver = (target.volume["spec"].get("csi") or {}).get("driver", "")
             node = choose_node(read_nodes(self._client), qualified, target.volume, driver, image, tolerations)
@@ -185,7 +171,7 @@ class VolumeReader:
         why = explain.explain_waiting(live, explain.select_warnings(events))
         return ClusterError(
             f"pod {self._namespace}/{name}, which reads the volume, does not run on {node} after "
-            f"{self._desired.wait_timeout:g} s: {why}. {explain.choose_remedy(why, node, f'-n {self._namespace} {name}')}",
+            f"{self._timeout:g} s: {why}. {explain.choose_remedy(why, node, f'-n {self._namespace} {name}')}",
             "helper_failed",
         )
 
@@ -206,7 +192,7 @@ class VolumeReader:
             return current is None or current["metadata"]["uid"] != uid
 
         self._wait_until(is_deleted, f"pod {self._namespace}/{name} ends", lambda: ClusterError(
-            f"pod {self._namespace}/{name} does not end within {self._desired.wait_timeout:g} s. Check that its node unmounts the volume.",
+            f"pod {self._namespace}/{name} does not end within {self._timeout:g} s. Check that its node unmounts the volume.",
             "left_behind",
         ))  # fmt: skip
 
@@ -214,8 +200,8 @@ class VolumeReader:
         began, waits = time.monotonic(), Waits(self._notify)
         while not probe():
             waited = time.monotonic() - began
-            if waited > self._desired.wait_timeout:
+            if waited > self._timeout:
                 raise trouble()
-            waits.report(Awaited(f"waiting until {condition}", waited, self._desired.wait_timeout))
+            waits.report(Awaited(f"waiting until {condition}", waited, self._timeout))
             # Between two reads; the deadline is above.
             time.sleep(_LOOK)

@@ -17,7 +17,7 @@ from .baselines import BaselineError, Baselines
 from .choice import ReadLimits
 from .compare import LOST, compare_manifests
 from .manifest import Manifest, summarize_counts
-from .observe import DataRequest, ReadableClaim, VolumeReader
+from .observe import ReadableClaim, VolumeReader
 
 # In a result; baselines hold everything.
 _SHOWN = 1000
@@ -61,16 +61,9 @@ class DataRun:
     ) -> None:  # fmt: skip
         self._client, self._options, self._claims = client, options, claims
         self._baselines = Baselines(client, options["record_namespace"], options["name"])
-        desired = DataRequest(
-            lease_namespace=options["record_namespace"],
-            image=options["image"],
-            tolerations=tuple(options["tolerations"]),
-            append_only=tuple(options["append_only"]),
-            wait_timeout=options["step_timeout"],
-        )
         limits = ReadLimits(options["limit"] << 20, options["rate"] << 20, options["timeout"])
         self._readers = {
-            namespace: VolumeReader(client, namespace, desired, limits, notify)
+            namespace: VolumeReader(client, namespace, options, limits, notify)
             for namespace in dict.fromkeys(claim.partition("/")[0] for claim in claims)
         }
         self.returned = returned
@@ -162,7 +155,7 @@ class DataRun:
         compares, before = self._options["compare"], self._read_baseline(claim)
         if before is not None and not compares:
             entry: dict[str, Any] = {"claim": claim, "volume": before.volume, "how": before.how}
-            entry |= {"place": self._baselines.describe_location(claim), "kept": True, **summarize_counts(before)}
+            entry |= summarize_counts(before)
             text = f"{explain.describe_manifest(before)}; this is the baseline of {before.taken}, which is kept"
             self._report(entry, text)
             return
@@ -171,13 +164,7 @@ class DataRun:
             return
         reader = self._readers[claim.partition("/")[0]]
         after = reader.take(reader.find(claim.partition("/")[2]), before)
-        entry = {
-            "claim": claim,
-            "volume": after.volume,
-            "how": after.how,
-            "place": self._baselines.describe_location(claim),
-            "kept": False,
-        }
+        entry = {"claim": claim, "volume": after.volume, "how": after.how}
         entry |= summarize_counts(after)
         if before is None:
             try:
@@ -196,11 +183,6 @@ class DataRun:
             "verdict": comparison.verdict,
             "differences": [serialize(difference) for difference in comparison.differences[:_SHOWN]],
             "not_compared": [{"path": gap.path, "why": gap.why} for gap in comparison.not_compared[:_SHOWN]],
-            "different": len(comparison.differences),
-            "uncompared": len(comparison.not_compared),
-            "equal": comparison.equal,
-            "grown": len(comparison.grown),
-            "listed": comparison.listed,
         }
         lost = [difference for difference in comparison.differences if difference.what in LOST]
         self.returned["lost"] += [f"{claim}: {gap.what}: {gap.path}: {gap.detail}" for gap in lost[:_SHOWN]]
