@@ -47,7 +47,7 @@ def deployed(case: Case) -> World:
             name = one["metadata"]["name"]
             one["metadata"]["labels"]["kubewin.io/csi-proxy"] = "serving"
             # csi-proxy serves the pipes of every version of its groups.
-            world.hosts.append({**host(world, name), "pipes": list(csi_proxy.RELEASES[-1].pipes)})
+            world.hosts.append({**host(world, name), "pipes": list(csi_proxy.PIPES)})
     for item in case.objects(KUBERNETES.removeprefix("v"), namespace=True):
         apply(world, item)
     controller(world, driver, case.version)

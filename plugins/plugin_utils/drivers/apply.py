@@ -122,7 +122,7 @@ def deploy(client: Client, request: DeployRequest, notify: Notify, applied: Call
     """
     deploy_plan = plan(client, request)
     if deploy_plan.roll is None or not deploy_plan.needs_lease:
-        return _apply(client, request, deploy_plan, applied)
+        return _apply(client, deploy_plan, applied)
     plugin = find_daemon_set(list(request.definitions))
     name, namespace = str(plugin["metadata"]["name"]), str(plugin["metadata"]["namespace"])
     # As long as another run may take for all Nodes, one after the other.
@@ -131,7 +131,7 @@ def deploy(client: Client, request: DeployRequest, notify: Notify, applied: Call
         # While Nodes restart, so may the API server.
         bound.retry_for = max(bound.retry_for, request.options.node_timeout)
         deploy_plan = plan(bound, request)
-        deployment = _apply(bound, request, deploy_plan, applied)
+        deployment = _apply(bound, deploy_plan, applied)
         if not deploy_plan.rolls:
             return deployment
         after = next(change.after for change in deployment.outcome.changes if change.kind == "DaemonSet")
@@ -146,9 +146,7 @@ def deploy(client: Client, request: DeployRequest, notify: Notify, applied: Call
         return replace(deployment, roll=roller.run(after))
 
 
-def _apply(
-    client: Client, request: DeployRequest, deploy_plan: DeployPlan, applied: Callable[[Outcome], None]
-) -> Deployment:
+def _apply(client: Client, deploy_plan: DeployPlan, applied: Callable[[Outcome], None]) -> Deployment:
     outcome = deploy_plan.outcome
     if outcome.changed:
         outcome = Applier(client).apply(deploy_plan.definitions)

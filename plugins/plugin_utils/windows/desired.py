@@ -61,9 +61,9 @@ def _check_install_dir(value: str) -> str:
     return path
 
 
-def _find_release(version: str) -> catalog.Release:
-    release = catalog.find_release(version)
-    if catalog.parse_version(version) is None:
+def _check_release(version: str) -> str:
+    numbers = catalog.parse_version(version)
+    if numbers is None:
         raise ChangeRefusedError(
             "bad_version", f"version: {version!r} is not a release of csi-proxy.", "Use the form 1.3.0."
         )
@@ -73,14 +73,13 @@ def _find_release(version: str) -> catalog.Release:
             f"version: csi-proxy {version} is below {catalog.FLOOR}, the first release without CVE-2023-3893.",
             f"Use {catalog.RECOMMENDED}.",
         )
-    if release is None:
-        versions = ", ".join(release.version for release in catalog.RELEASES)
+    if numbers[0] != catalog.MAJOR:
         raise ChangeRefusedError(
             "release_unknown",
-            f"version: csi-proxy {version} is unknown to this collection, expected one of {versions}.",
+            f"version: csi-proxy {version} is unknown to this collection, expected a release from {catalog.FLOOR} on, before 2.",
             f"Use {catalog.RECOMMENDED}. Release 2 has no service: its drivers run as HostProcess pods.",
         )
-    return release
+    return version.removeprefix("v")
 
 
 def _parse_checksum(value: str | None) -> str:
@@ -101,15 +100,15 @@ def _parse_checksum(value: str | None) -> str:
     return text
 
 
-def _render_flags(options: Mapping[str, Any], release: catalog.Release) -> tuple[str, ...]:
+def _render_flags(options: Mapping[str, Any], version: str) -> tuple[str, ...]:
     """The flags of the command line in a fixed order."""
     flags = [f"-log_file={LOG_FILE}", "-logtostderr=false", "-log_file_max_size=100", "-v=2"]
     flags.append(f"-kubelet-path={check_path(options['kubelet_path'], 'kubelet_path')}")
     if options.get("require_privacy") is not None:
-        if catalog.is_below(release.version, catalog.PRIVACY_SINCE):
+        if catalog.is_below(version, catalog.PRIVACY_SINCE):
             raise ChangeRefusedError(
                 "flag_unknown",
-                f"require_privacy: csi-proxy {release.version} does not have the flag, which would end the process at once (error 1053).",
+                f"require_privacy: csi-proxy {version} does not have the flag, which would end the process at once (error 1053).",
                 f"Remove it, or install {catalog.PRIVACY_SINCE} or later.",
             )
         flags.append(f"-require-privacy={'true' if options['require_privacy'] else 'false'}")
@@ -127,18 +126,17 @@ def build_desired(options: Mapping[str, Any]) -> model.Desired:
         return model.Desired("absent", install_dir=install_dir, kubelet_path=kubelet_path)
     if not options["needed"]:
         return build_desired_for_info(options)
-    version = options.get("version") or catalog.RECOMMENDED
-    release = _find_release(version)
+    version = _check_release(options.get("version") or catalog.RECOMMENDED)
     digest = _parse_checksum(options.get("checksum"))
     desired = model.Desired(
         state="staged" if options["state"] == "staged" else "present",
-        version=version.removeprefix("v"),
+        version=version,
         sha256=digest,
         source=_build_source(options),
         install_dir=install_dir,
-        flags=_render_flags(options, release),
+        flags=_render_flags(options, version),
         log_file=LOG_FILE,
-        required_pipes=release.pipes,
+        required_pipes=catalog.PIPES,
         allow_downgrade=bool(options["allow_downgrade"]),
         kubelet_path=kubelet_path,
     )

@@ -53,7 +53,6 @@ _SMB_DRIVERS = {"smb.csi.k8s.io", "file.csi.azure.com"}
 """drivers that map SMB shares; each has its socket in a directory of its name"""
 _ALWAYS_SERVED = "lsass"
 """A pipe that every Windows serves: where it is not listed, listing does not work (builds are known on which it does not)."""
-_KNOWN_PIPES = tuple(sorted({pipe for release in catalog.RELEASES for pipe in release.pipes}))
 _PLAIN_NAME = re.compile(r"[\w .$()-]+")
 
 
@@ -87,12 +86,12 @@ def build_pipe_steps(node: WindowsHost) -> list[tuple[str, Command]]:
     """Ask for csi-proxy's pipes: by listing them, or on a node where that does not work by opening each."""
     if node.lists_pipes:
         return [("pipes", list_pipes(catalog.PIPE_PREFIX))]
-    return [(pipe, open_pipe(pipe)) for pipe in _KNOWN_PIPES]
+    return [(pipe, open_pipe(pipe)) for pipe in catalog.PIPES]
 
 
 def collect_pipes(answers: Answers) -> tuple[str, ...]:
     """What the steps of :func:`build_pipe_steps` found."""
-    opened = [pipe for pipe in _KNOWN_PIPES if pipe in answers.steps and answers.code(pipe) == 0]
+    opened = [pipe for pipe in catalog.PIPES if pipe in answers.steps and answers.code(pipe) == 0]
     return tuple(opened) or parse.read_pipes(answers.text("pipes"), catalog.PIPE_PREFIX)
 
 
@@ -285,7 +284,7 @@ def observe(node: WindowsHost, desired: model.Desired, *, with_mounts: bool = Fa
         lock=_read_lock(answers),
         lock_leftovers=tuple(n for n in parse.read_names(answers.text("locks")) if n.lower() != model.LOCK_NAME),
         log_dir_exists=not desired.log_file or is_listed(desired.log_file.rpartition("\\")[0], answers.text("log_dir")),
-        trouble=_read_trouble(registry, answers, desired),
+        trouble=_read_trouble(registry, answers),
         executable_code=hashed.code(hash_step) if service and hash_step in hashed.steps else None,
         pipes_listed=node.lists_pipes,
         services_read=parse.is_search_complete(answers.text("scan")),
@@ -488,7 +487,7 @@ def parse_lock_owner(text: str) -> model.LockOwner | None:
     return model.LockOwner(words["id"], float(since), words.get("host", ""), machine, pid, text.strip())
 
 
-def _read_trouble(tree: parse.RegistryTree, answers: Answers, desired: model.Desired) -> model.Trouble:
+def _read_trouble(tree: parse.RegistryTree, answers: Answers) -> model.Trouble:
     def value(key: str, name: str) -> int | None:
         return parse.read_dword(tree.get(parse.spell_key(key), {}).get(name.lower()))
 

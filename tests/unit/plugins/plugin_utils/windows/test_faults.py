@@ -247,7 +247,7 @@ def test_a_second_csi_proxy_serves_the_pipes(host: Host, artifacts: Artifacts) -
     host.agent.run(r"C:\Windows\System32\sc.exe stop csi-proxy")
     for process in host.observe(desired).processes:
         host.agent.run(rf"C:\Windows\System32\taskkill.exe /F /PID {process.pid}")
-    host.plant(processes=[{"image": "csi-proxy.exe", "pipes": list(catalog.RELEASES[0].pipes)}])
+    host.plant(processes=[{"image": "csi-proxy.exe", "pipes": list(catalog.PIPES)}])
     error = failed(host, desired)
     assert error.reason == "pipes_taken"
     assert "HostProcess" in str(error)
@@ -325,7 +325,7 @@ def test_a_pod_that_took_over_is_never_killed_and_no_file_is_made(
     stopped_for_good(host, desired)
     if missing != "nothing":
         host.plant(files={desired.executable if missing == "file" else desired.executable.rpartition("\\")[0]: None})
-    host.plant(processes=[{"image": "csi-proxy.exe", "pipes": list(catalog.RELEASES[0].pipes)}])
+    host.plant(processes=[{"image": "csi-proxy.exe", "pipes": list(catalog.PIPES)}])
     before = host.agent.control("state")["state"]["files"].keys()
     host.forget()
     assert failed(host, desired).reason == "pipes_taken"

@@ -52,7 +52,7 @@ def test_first_installation_by_pull(host: Host, artifacts: Artifacts) -> None:
         "actions": [{"type": "restart", "delay_ms": delay_ms} for delay_ms in (10000, 30000, 60000)],
     }
     assert service["start_mode"] == "auto"
-    assert state["pipes"] == list(catalog.find_release(NEW).pipes)  # type: ignore[union-attr]  # NEW is in the catalog
+    assert state["pipes"] == list(catalog.PIPES)
 
 
 def test_a_converged_run_is_one_line_and_writes_nothing(host: Host, artifacts: Artifacts) -> None:
@@ -301,7 +301,7 @@ def test_nssm_is_recognised_by_what_it_runs(host: Host, artifacts: Artifacts) ->
                 "data": r"C:\k\csi-proxy.exe",
             }
         ],
-        processes=[{"path": r"C:\k\csi-proxy.exe", "pipes": list(catalog.RELEASES[0].pipes)}],
+        processes=[{"path": r"C:\k\csi-proxy.exe", "pipes": list(catalog.PIPES)}],
     )
     outcome = host.run(wanted(artifacts.csi_proxy(NEW)))
     assert not outcome.changed
@@ -310,7 +310,7 @@ def test_nssm_is_recognised_by_what_it_runs(host: Host, artifacts: Artifacts) ->
 
 
 def test_a_host_process_pod_is_verified_and_left_alone(host: Host, artifacts: Artifacts) -> None:
-    host.plant(processes=[{"image": "csi-proxy.exe", "pipes": list(catalog.RELEASES[0].pipes)}])
+    host.plant(processes=[{"image": "csi-proxy.exe", "pipes": list(catalog.PIPES)}])
     outcome = host.run(wanted(artifacts.csi_proxy(NEW)))
     assert not outcome.changed
     assert plan.find_manager(outcome.snapshot) == "host-process"

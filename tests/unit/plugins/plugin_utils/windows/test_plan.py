@@ -13,7 +13,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_pro
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import access, model, plan, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChangeRefusedError
 
-PIPES = catalog.RELEASES[-1].pipes
+PIPES = catalog.PIPES
 WANTED = model.Desired(
     state="present",
     version="1.3.0",
