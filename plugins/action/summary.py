@@ -77,7 +77,7 @@ class ActionModule(ActionBase):
             elif inputs.get("playbook") == "status" and any(host["left_out"] for host in facts.hosts):
                 following = ["diagnose"]
         else:
-            summary = {"lines": [*options["lines"], *(work.get("lines") or ())], "failure": failure}
+            summary = {"lines": list(work.get("lines") or ()), "failure": failure}
         # A failed dry run found out nothing yet, so its next command is a dry run too.
         commands = [command(run, playbook, keep_dry_run=bool(failure)) for playbook in following]
         if commands and not run.awx and left_out(run.extra):

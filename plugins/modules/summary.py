@@ -55,11 +55,6 @@ options:
     type: list
     elements: str
     default: []
-  lines:
-    description: What the run did, a line each.
-    type: list
-    elements: str
-    default: []
   output_file:
     description:
       - Name of a file in the directory of the input C(kubewin_output_dir). If it cannot be written, the task prints a warning.
