@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
 
+from ...base.text import share_text
 from .sources import read_quantity
 
 # By resource, in thousandths, so that an amount of 0 is not an absent one.
@@ -21,9 +21,9 @@ ContainerKind = Literal["container", "init", "sidecar"]
 
 def read_amounts(quantities: Mapping[str, Any] | None) -> Amounts:
     """Read quantities by resource."""
-    return tuple(
-        sorted((sys.intern(name), read_quantity(str(text), 1000)) for name, text in (quantities or {}).items())
-    )
+    if not quantities:
+        return ()
+    return tuple(sorted((share_text(name), read_quantity(str(text), 1000)) for name, text in quantities.items()))
 
 
 def format_amount(name: str, amount: int) -> str:

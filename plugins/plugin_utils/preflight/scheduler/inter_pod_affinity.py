@@ -53,6 +53,8 @@ class InterPodAffinity:
 
     def _find_repelled(self, shape: PodShape) -> int:
         """Nodes in the domain of a pod that the pod's anti-affinity names."""
+        if not shape.anti_affinity:
+            return 0
         return unite(
             self._find_domains(term.topology_key, self._infos.find_nodes(names))
             for term in shape.anti_affinity
