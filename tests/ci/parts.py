@@ -74,6 +74,15 @@ program = build("actionlint")["actionlint"]
 os.execv(program, [program, *sys.argv[1:]])
 """
 
+# PowerShell itself is in no package index. This shows an unclosed quote or brace, not a command that is misspelt.
+POWERSHELL = """\
+import sys
+from tree_sitter import Language, Parser
+from tree_sitter_powershell import language
+broken = [name for name in sys.argv[1:] if Parser(Language(language())).parse(open(name, "rb").read()).root_node.has_error]
+sys.exit("no PowerShell: " + " ".join(broken) if broken else 0)
+"""
+
 
 @dataclass(frozen=True)
 class Bench:
@@ -159,6 +168,10 @@ def check_parts(bench: Bench) -> list[Part]:
     def actionlint(step: Step) -> None:
         step.run([bench.main.python, "-c", ACTIONLINT, "-no-color"], env=environment(bench.main))
 
+    def powershell(step: Step) -> None:
+        files = [name for name in tree.listed() if name.endswith(".ps1")]
+        step.run([bench.lint.python, "-c", POWERSHELL, *files], env=environment(bench.lint))
+
     def ansible_lint(step: Step) -> None:
         # The benchmarks' peer is written with ansible.windows, which no other check needs to see.
         visible = os.pathsep.join((str(EXPORT), str(bench.collections)))
@@ -230,6 +243,7 @@ def check_parts(bench: Bench) -> list[Part]:
         Part("ansible-builder", builder, needs=("export",)),
         Part("antsibull-changelog", changelog, needs=("export",)),
         Part("actionlint", actionlint),
+        Part("powershell", powershell),
         Part("ruff", ruff),
     ]
     return parts

@@ -62,13 +62,16 @@ def binaries(tmp_path: Path) -> Path:
 
 
 def accept_play(
-    transport: str, tmp_path: Path, agent: Agent, served: Served, pki: Pki, binaries: Path, *words: str
+    transport: str, tmp_path: Path, agent: Agent, served: Served, pki: Pki, binaries: Path, *words: str, **changes: str
 ) -> tuple[int, Path]:
     """The exit code of `python -m real_windows` on a simulated host, and its folder of transcripts."""
-    host = {**variables(transport, served, pki), "lab_agent": agent.address, "lab_host": agent.host}
+    host = {**variables(transport, served, pki), "lab_agent": agent.address, "lab_host": agent.host, **changes}
     inventory = tmp_path / "inventory.yml"
     inventory.write_text(
-        yaml.safe_dump({"all": {"children": {"windows": {"hosts": {transport: host}}}}}), encoding="utf-8"
+        yaml.safe_dump(
+            {"all": {"children": {group: {"hosts": {transport: host}} for group in ("windows", "accounts")}}}
+        ),
+        encoding="utf-8",
     )
     kept = tmp_path / "kept"
     paths = ["--inventory", inventory, "--binaries", binaries, "--transcripts", kept]
@@ -97,9 +100,14 @@ def test_the_play_is_accepted_without_a_difference(
     assert bool(conformance["answers"]) == transport.startswith("winrm")
 
 
-@pytest.mark.parametrize("play", ["storage.yml", "support.yml"])
+@pytest.mark.parametrize(
+    ("play", "changes"),
+    [("storage.yml", {}), ("support.yml", {}), ("accounts.yml", {"ansible_password": "wrong"})],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
 def test_the_plays_beside_it_expect_what_the_lab_answers(
     play: str,
+    changes: dict[str, str],
     binaries: Path,
     tmp_path: Path,
     make_host: MakeHost,
@@ -114,6 +122,6 @@ def test_the_plays_beside_it_expect_what_the_lab_answers(
     agent = make_host()
     served = serve(agent.address, name=agent.host)
     words = ("--play", str(accept.HERE / play))
-    code, kept = accept_play("winrm-ntlm-http", tmp_path, agent, served, pki, binaries, *words)
+    code, kept = accept_play("winrm-ntlm-http", tmp_path, agent, served, pki, binaries, *words, **changes)
     assert (kept / "differences.txt").read_text(encoding="utf-8") == ""
     assert code == 0

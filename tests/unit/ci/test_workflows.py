@@ -91,3 +91,24 @@ def test_scripts_that_actionlint_does_not_read_are_shell() -> None:
     for script in scripts:
         done = subprocess.run(["bash", "-n"], input=script, text=True, check=False, capture_output=True)
         assert done.stderr == ""
+
+
+def test_files_that_the_windows_workflow_starts_are_there() -> None:
+    named = {word.replace("\\", "/") for word in commands().split() if re.match(r"tests\W.*\.(sh|ps1|yml)$", word)}
+    assert {"tests/real_windows/prepare.ps1", "tests/real_windows/accept.sh"} <= named
+    assert [name for name in named if not (paths.ROOT / name).is_file()] == []
+
+
+def test_the_controller_in_wsl_starts_the_plays_as_the_script_says(tmp_path: Path) -> None:
+    program = tmp_path / "controller" / "bin" / "python"
+    program.parent.mkdir(parents=True)
+    program.write_text('#!/bin/sh\necho "$@"; env\n', encoding="utf-8")
+    program.chmod(0o755)
+    command = ["bash", "tests/real_windows/accept.sh", "--transcripts", "a b", "ssh"]
+    done = subprocess.run(
+        command, cwd=paths.ROOT, env={"HOME": str(tmp_path)}, text=True, check=True, capture_output=True
+    )
+    first, *variables = done.stdout.splitlines()
+    assert first == "-m real_windows --binaries binaries --transcripts a b ssh"
+    assert f"ANSIBLE_COLLECTIONS_PATH={tmp_path}/collections" in variables
+    assert f"KUBEWIN_WINDOWS_CA={paths.ROOT}/.work/windows.pem" in variables

@@ -103,6 +103,7 @@ def test_every_shape_has_a_source_and_patterns_that_compile() -> None:
 
 
 def test_the_inventory_has_the_hosts_that_are_accepted_and_no_secret() -> None:
-    windows = yaml.safe_load((accept.HERE / "inventory.yml").read_text(encoding="utf-8"))["all"]["children"]["windows"]
-    assert set(windows["hosts"]) == {*accept.HOSTS, "ssh-powershell"}
-    assert "lookup" in windows["vars"]["ansible_password"]
+    groups = yaml.safe_load((accept.HERE / "inventory.yml").read_text(encoding="utf-8"))["all"]["children"]
+    hosts = {name for group in groups["windows"]["children"].values() for name in group["hosts"]}
+    assert hosts == {*accept.HOSTS, "ssh-powershell"}
+    assert "lookup" in groups["over_winrm"]["vars"]["ansible_password"]
