@@ -147,6 +147,7 @@ func (in *interpreter) longList(path string, list []host.FileInfo, plain bool) {
 		if e.Dir {
 			dirs++
 			if e.Link != "" {
+				// Of a share as on a node with Azure File (kubernetes/kubernetes#94213).
 				kind := "<JUNCTION>"
 				if strings.HasPrefix(e.Link, `\\`) {
 					kind = "<SYMLINKD>"

@@ -287,6 +287,18 @@ def test_links_whatever_their_kind_is_called(kind: str) -> None:
     assert parse.find_volumes(found[1]) == {"volume{ac55f613-7018-45c7-b1e9-7ddda60262fd}"}
 
 
+def test_the_link_of_a_share_leads_to_no_volume() -> None:
+    """As dir printed it on a node with Azure File and csi-proxy (kubernetes/kubernetes#94213, comment of 2020-10-19)."""
+    remote = "\\\\faf486191df3c4f0fad548f.file.core.windows.net\\pvc-ee3f6a92-f195-4d9e-841b-6966e6839829\\"
+    listing = (
+        "*C:\\csi\\pv\\1\r\n Volume in drive C is Windows\r\n\r\n"
+        "10/19/2020  11:11 PM    <DIR>          ..\r\n"
+        f"10/19/2020  11:11 PM    <SYMLINKD>     globalmount [{remote}]\r\n"
+    )
+    assert parse.read_links(listing) == (("C:\\csi\\pv\\1\\globalmount", remote),)
+    assert parse.find_volumes(remote) == frozenset()
+
+
 BOOT = "<Provider Name='Microsoft-Windows-Kernel-General'/><EventID>12</EventID>"
 STEP = "<Provider Name='Microsoft-Windows-Kernel-General'/><EventID>1</EventID>"
 UPTIME = "<Provider Name='EventLog'/><EventID Qualifiers='32768'>6013</EventID>"
