@@ -561,7 +561,7 @@ def healthy(now: datetime = NOW) -> World:
     managed = {
         "azureDisk": {
             "diskName": "d",
-            "diskURI": "/subscriptions/s/d",
+            "diskURI": "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/disks/d",
             "kind": "Managed",
             "fsType": "ntfs",
             "cachingMode": "ReadWrite",
@@ -569,7 +569,13 @@ def healthy(now: datetime = NOW) -> World:
         }
     }
     volume(world, "pv-static", managed, "static", policy="Retain")
-    attach(world, "pv-static", "win-2", azure_disk, "/subscriptions/s/d")
+    attach(
+        world,
+        "pv-static",
+        "win-2",
+        azure_disk,
+        "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/disks/d",
+    )
     workload(world, "Deployment", "static", pod_spec("static"), on=["win-2"])
     world.add(
         "StorageClass",

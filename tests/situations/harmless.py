@@ -150,7 +150,14 @@ def _old_zone(world: World) -> None:
     terms = [
         {"matchExpressions": [{"key": "failure-domain.beta.kubernetes.io/zone", "operator": "In", "values": ["b"]}]}
     ]
-    source = {"azureDisk": {"diskName": "z", "diskURI": "/subscriptions/s/z", "kind": "Managed", "fsType": "ntfs"}}
+    source = {
+        "azureDisk": {
+            "diskName": "z",
+            "diskURI": "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/disks/z",
+            "kind": "Managed",
+            "fsType": "ntfs",
+        }
+    }
     on_windows(world, "zone", source, nodeAffinity={"required": {"nodeSelectorTerms": terms}})
 
 

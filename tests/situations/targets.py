@@ -59,13 +59,6 @@ def kubelets_too_far_behind_for_the_target(world: World) -> None:
     kubelets(world, "v1.31.4")
 
 
-@situation("CSI-V12", target=Target(kubernetes="1.31"), classes={"pv-rbd": "no"}, only_here=NO_OLD_SERVER)
-def a_kind_that_the_target_no_longer_has(world: World) -> None:
-    world.kubernetes = "v1.30.4"
-    kubelets(world, "v1.30.4")
-    on_windows(world, "rbd", {"rbd": {"monitors": ["m"], "image": "i"}})
-
-
 @situation("CSI-V20", target=Target(kubernetes="1.29.0"), only_here=NO_OLD_SERVER)
 def a_target_release_with_a_known_fault(world: World) -> None:
     world.kubernetes = "v1.28.9"

@@ -262,7 +262,7 @@ def a_claim_that_may_take_a_share_of_nfs(world: World) -> None:
 
 @situation(starts_again={"Deployment shop/x": "yes"})
 def a_claim_that_may_take_a_disk_of_the_same_driver(world: World) -> None:
-    _free(world, csi(AZURE_DISK.name, "/subscriptions/s/free"))
+    _free(world, csi(AZURE_DISK.name, "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/disks/free"))
 
 
 def _local(world: World, node: str) -> None:

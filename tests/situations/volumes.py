@@ -6,6 +6,7 @@ from __future__ import annotations
 from situations.base import (
     AZURE_DISK,
     AZURE_FILE,
+    IN_TREE_VSPHERE,
     NO_OLD_SERVER,
     NO_OPENSHIFT,
     VSPHERE,
@@ -134,14 +135,18 @@ def an_inline_csi_volume_that_its_driver_does_not_allow(world: World) -> None:
     workload(world, "Deployment", "inline", pod_spec(extra_volumes=[inline]), on=["win-1"])
 
 
-@situation("CSI-V12", classes={"pv-gluster": "no"})
-def a_kind_that_left_kubernetes(world: World) -> None:
-    on_windows(world, "gluster", {"glusterfs": {"endpoints": "e", "path": "p"}})
-
-
-@situation("CSI-V12", classes={"pv-rbd": "no"})
-def a_kind_whose_translation_is_gone_too(world: World) -> None:
+@situation("CSI-V30", classes={"pv-rbd": "no"}, only_here=NO_OLD_SERVER)
+def a_kind_with_in_tree_code_for_linux_only(world: World) -> None:
+    world.kubernetes = "v1.30.4"
+    kubelets(world, "v1.30.4")
     on_windows(world, "rbd", {"rbd": {"monitors": ["m"], "image": "i"}})
+
+
+@situation("CSI-V30", classes={"pv-portworx": "no"}, only_here=NO_OLD_SERVER)
+def a_migrated_kind_with_in_tree_code_for_linux_only(world: World) -> None:
+    world.kubernetes = "v1.30.4"
+    kubelets(world, "v1.30.4", migrated=("kubernetes.io/azure-disk", IN_TREE_VSPHERE))
+    on_windows(world, "portworx", {"portworxVolume": {"volumeID": "1"}})
 
 
 @situation("CSI-V30")
@@ -157,13 +162,21 @@ def a_directory_of_the_node(world: World) -> None:
 
 @situation("CSI-V18", classes={"pv-ext4": "unknown"}, starts_again={"Deployment shop/ext4": "unknown"})
 def a_linux_file_system_reachable_from_windows(world: World) -> None:
-    on_windows(world, "ext4", csi(AZURE_DISK.name, "/subscriptions/s/ext4", "ext4"))
+    on_windows(
+        world,
+        "ext4",
+        csi(AZURE_DISK.name, "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/disks/ext4", "ext4"),
+    )
     world.get("Pod", "ext4-0", SHOP)["status"]["phase"] = "Pending"
 
 
 @situation(classes={"pv-ext4": "yes"}, starts_again={"Deployment shop/ext4": "yes"})
 def a_disk_named_ext4_that_windows_has_mounted(world: World) -> None:
-    on_windows(world, "ext4", csi(AZURE_DISK.name, "/subscriptions/s/ext4", "ext4"))
+    on_windows(
+        world,
+        "ext4",
+        csi(AZURE_DISK.name, "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/disks/ext4", "ext4"),
+    )
 
 
 @situation("CSI-V32", classes={"pv-ebs": "unknown"})
@@ -234,7 +247,12 @@ def two_volumes_with_one_handle(world: World) -> None:
 
 @situation("CSI-V25", starts_again={"Deployment shop/static": "yes"})
 def a_converted_disk_whose_old_volume_was_kept(world: World) -> None:
-    volume(world, "pv-static-csi", csi(AZURE_DISK.name, "/subscriptions/S/d"), policy="Retain")
+    volume(
+        world,
+        "pv-static-csi",
+        csi(AZURE_DISK.name, "/subscriptions/S/resourceGroups/rg/providers/Microsoft.Compute/disks/d"),
+        policy="Retain",
+    )
 
 
 @situation()

@@ -20,7 +20,7 @@ class InTree:
 
     plugin: which is its provisioner's name as well. field: of PersistentVolume and of pods. driver: the CSI driver's
     name. gate: of the migration, CSIMigration<gate>. beta_on, ga, gone: Kubernetes minor releases;
-    empty for a step that never was. gone: its code left Kubernetes. translated: the translation library still knows it.
+    empty for a step that never was. gone: its code left Kubernetes. on_windows: that code mounted volumes on Windows.
     locked: from which on the gate cannot be switched off, where that is not ga. broken: kubelet releases, "1.29.0", that
     do not mount its volumes, with the issue. provisioner, attacher: the first release of each sidecar whose translation
     library knows it (go.mod of https://github.com/kubernetes-csi/external-provisioner and external-attacher).
@@ -33,7 +33,7 @@ class InTree:
     beta_on: str
     ga: str
     gone: str
-    translated: bool = True
+    on_windows: bool = True
     locked: str = ""
     broken: tuple[tuple[str, str], ...] = ()
     provisioner: str = "1.5.0"
@@ -43,10 +43,6 @@ class InTree:
         """Whether Kubernetes of that version has no way but CSI for it."""
         first = self.locked or self.ga or self.gone
         return version.minor >= parse(first).minor or version.minor >= parse(self.gone).minor
-
-    def is_removed(self, version: Version) -> bool:
-        """Whether Kubernetes of that version has no way for it at all."""
-        return not self.translated and version.minor >= parse(self.gone).minor
 
     def is_migrated_by_default(self, version: Version) -> bool:
         """Whether that version of Kubernetes migrates it by default."""
@@ -67,7 +63,9 @@ PLUGINS: tuple[InTree, ...] = (
         locked="1.27", broken=(("1.32.0", "https://github.com/Azure/AKS/issues/4947"),),
     ),
     InTree("kubernetes.io/gce-pd", "gcePersistentDisk", "pd.csi.storage.gke.io", "GCE", "1.23", "1.25", "1.28"),
-    InTree("kubernetes.io/cinder", "cinder", "cinder.csi.openstack.org", "OpenStack", "1.18", "1.24", "1.26"),
+    InTree(
+        "kubernetes.io/cinder", "cinder", "cinder.csi.openstack.org", "OpenStack", "1.18", "1.24", "1.26", on_windows=False,
+    ),
     InTree(
         "kubernetes.io/vsphere-volume", "vsphereVolume", "csi.vsphere.vmware.com", "vSphere", "1.25", "1.26", "1.30",
         locked="1.29", broken=(("1.29.0", "https://github.com/kubernetes/kubernetes/issues/122341"),),
@@ -75,28 +73,17 @@ PLUGINS: tuple[InTree, ...] = (
     ),
     InTree(
         "kubernetes.io/portworx-volume", "portworxVolume", "pxd.portworx.com", "Portworx", "1.31", "1.33", "1.36",
-        provisioner="3.2.0", attacher="3.4.0",
+        on_windows=False, provisioner="3.2.0", attacher="3.4.0",
     ),
-    InTree("kubernetes.io/rbd", "rbd", "rbd.csi.ceph.com", "RBD", "", "", "1.31", translated=False),
 )  # fmt: skip
 
-# What left Kubernetes without a CSI driver taking over: by field, the minor release in which its code was gone.
-DEAD = {
-    "cephfs": "1.31",
-    "glusterfs": "1.26",
-    "flocker": "1.25",
-    "quobyte": "1.25",
-    "storageos": "1.25",
-    "scaleIO": "1.22",
-}
-
-# In-tree kinds that stay and have nothing to do with CSI: mounted by kubelets of either system, and by those of Linux alone
+# In-tree kinds that have nothing to do with CSI: mounted by kubelets of either system, and by those of Linux alone
 # (https://kubernetes.io/docs/concepts/storage/volumes/, https://kubernetes.io/docs/concepts/windows/intro/).
 KEPT = ("local", "hostPath", "flexVolume")
-LINUX_ONLY = ("nfs", "iscsi", "fc")
+LINUX_ONLY = ("nfs", "iscsi", "fc", "rbd", "cephfs", "glusterfs", "flocker", "quobyte", "storageos", "scaleIO")
 
 # Every field that names where a volume is, of PersistentVolumes and of pods, the most frequent first.
-FIELDS = ("csi", *(plugin.field for plugin in PLUGINS), *DEAD, *LINUX_ONLY, *KEPT)
+FIELDS = ("csi", *(plugin.field for plugin in PLUGINS), *LINUX_ONLY, *KEPT)
 FIELD_SET = frozenset(FIELDS)
 # Kinds that a pod can name itself, without documentation that Windows mounts them.
 UNSURE = frozenset({"image", "gitRepo", "photonPersistentDisk"})

@@ -64,7 +64,7 @@ def convert_volume(volume: Object, volume_handle: str = "") -> Native:
     """
     plugin = find_plugin(volume)
     name = volume["metadata"]["name"]
-    if plugin is not None and plugin.translated and plugin.field not in CONVERTED:
+    if plugin is not None and plugin.field not in CONVERTED:
         fields = ", ".join(sorted(entry.field for entry in PLUGINS if entry.field in CONVERTED))
         raise TranslationError(
             f"PersistentVolume {name} is {plugin.field}, expected one of {fields}", "Copy the data instead."

@@ -69,10 +69,12 @@ def translate_volume(volume: Object) -> dict[str, Any]:
     plugin = find_plugin(volume)
     metadata, spec = volume["metadata"], volume.get("spec") or {}
     name = str(metadata.get("name") or "")
-    if plugin is None or not plugin.translated:
-        fields = ", ".join(sorted(entry.field for entry in PLUGINS if entry.translated))
-        kind = plugin.field if plugin is not None else "not an in-tree volume that a CSI driver replaces"
-        raise TranslationError(f"PersistentVolume {name} is {kind}, expected one of {fields}", "Copy the data instead.")
+    if plugin is None:
+        fields = ", ".join(sorted(entry.field for entry in PLUGINS))
+        message = (
+            f"PersistentVolume {name} is not an in-tree volume that a CSI driver replaces, expected one of {fields}"
+        )
+        raise TranslationError(message, "Copy the data instead.")
     source = spec[plugin.field] or {}
     try:
         csi = _SOURCES[plugin.plugin](volume, source)
@@ -95,7 +97,7 @@ def find_file_system(plugin: InTree | None, parameters: Mapping[str, str]) -> st
 
     Source: pkg/controller/controller.go of https://github.com/kubernetes-csi/external-provisioner.
     """
-    if plugin is not None and plugin.translated:
+    if plugin is not None:
         translate = _PARAMETERS.get(plugin.field, _keep_parameter)
         parameters = {
             name: text for key, value in parameters.items() for name, text in translate(key.lower(), key, value).items()

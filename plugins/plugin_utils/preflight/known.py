@@ -47,7 +47,6 @@ EXPLANATIONS: dict[str, Known] = {
     # Volumes.
     "CSI-V10": Known("warning", "deleting and resizing use CSI already, mounting on Windows does not yet"),
     "CSI-V11": Known("warning", "it works until an upgrade removes the in-tree code"),
-    "CSI-V12": Known("blocker", "no kubelet of this release mounts it, and no CSI driver replaces it"),
     "CSI-V13": Known("blocker", "the translation to CSI rejects this object, so nothing mounts it once CSI migration is on"),
     "CSI-V14": Known("blocker", "the driver does not mount this file system on Windows, so the pod waits for its volume"),
     "CSI-V15": Known("blocker", "Windows has no raw block volumes for containers"),

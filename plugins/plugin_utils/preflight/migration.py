@@ -17,7 +17,7 @@ from .facts.sources import Source
 from .facts.storage import ObservedVolume
 from .index import Index, version_of
 
-Way = Literal["csi", "in_tree", "dead", "unknown"]
+Way = Literal["csi", "in_tree", "unknown"]
 
 
 def reports_csi(plugin: InTree, csi_node: ObservedCsiNode | None) -> bool | None:
@@ -32,12 +32,10 @@ def decide_way(plugin: InTree, kubelet: str, listed: bool | None, *, read: bool 
     version = version_of(kubelet)
     if version is None:
         return "unknown"
-    if plugin.is_removed(version):
-        return "dead"
-    if plugin.translated and (plugin.requires_csi(version) or listed):
+    if plugin.requires_csi(version) or listed:
         return "csi"
     # A gate that is off by default may have been set, which only a CSINode tells.
-    if listed is None and plugin.translated and (plugin.is_migrated_by_default(version) or not read):
+    if listed is None and (plugin.is_migrated_by_default(version) or not read):
         return "unknown"
     return "in_tree"
 
@@ -48,7 +46,6 @@ class Paths:
 
     csi: int = 0
     in_tree: int = 0
-    dead: int = 0
     unknown: int = 0
     broken: int = 0
 
@@ -69,7 +66,7 @@ def find_paths(index: Index, plugin: InTree) -> Paths:
         has_patch = kubelet.count(".") > 1
         if kubelet_way == "csi" and version is not None and has_patch and plugin.find_issue(version):
             broken |= nodes
-    return Paths(sets["csi"], sets["in_tree"], sets["dead"], sets["unknown"], broken)
+    return Paths(sets["csi"], sets["in_tree"], sets["unknown"], broken)
 
 
 def decide_control_plane(index: Index, plugin: InTree) -> Way:
@@ -77,10 +74,6 @@ def decide_control_plane(index: Index, plugin: InTree) -> Way:
     version = index.kubernetes
     if version is None:
         return "unknown"
-    if plugin.is_removed(version):
-        return "dead"
-    if not plugin.translated:
-        return "in_tree"
     if plugin.requires_csi(version) or plugin.driver in index.migrated_to:
         return "csi"
     if plugin.plugin in index.provisioned_by:

@@ -86,9 +86,7 @@ def _list_migrated_plugins(kubelet: Version, operator: Version | None) -> Iterat
     line = wmco.find_line_of_operator(operator) if operator is not None else None
     kept = line.list_in_tree_plugins(operator) if line is not None and operator is not None else ()
     for plugin in in_tree.PLUGINS:
-        if plugin.translated and (
-            plugin.requires_csi(kubelet) or (plugin.is_migrated_by_default(kubelet) and plugin.plugin not in kept)
-        ):
+        if plugin.requires_csi(kubelet) or (plugin.is_migrated_by_default(kubelet) and plugin.plugin not in kept):
             yield plugin.plugin
 
 

@@ -140,9 +140,7 @@ class _Volume:
             yield self._create_answer("unknown", nodes, "the kind of volume is unknown")
             return
         if subject.source.field in in_tree.LINUX_ONLY:
-            message = f"Windows does not mount volumes of kind {subject.source.field}"
-            self._add_finding("CSI-V30", message, "move the data to a share or disk whose CSI driver supports Windows")
-            yield self._create_answer("no", nodes, message)
+            yield self._refuse_kind(nodes)
             return
         if subject.source.field in in_tree.KEPT:
             kept = f"kind {subject.source.field} does not use CSI"
@@ -151,20 +149,15 @@ class _Volume:
         if not nodes:
             yield self._refuse_place()
             return
-        if removed_in := in_tree.DEAD.get(subject.source.field):
-            message = (
-                f"kind {subject.source.field} was removed in Kubernetes {removed_in}, and no CSI driver replaces it"
-            )
-            yield self._refuse("CSI-V12", message, "copy the data while a node can still mount it", nodes, "no")
-            return
         yield from self._evaluate_paths(nodes)
 
     def _evaluate_paths(self, nodes: int) -> Iterator[StepAnswer]:
         subject, paths, plugin = self._subject, self._paths, self._subject.plugin
-        if dead := nodes & paths.dead:
-            yield self._refuse_removed_kind(dead)
         if in_tree_nodes := nodes & paths.in_tree:
-            yield self._refuse_block(in_tree_nodes) if subject.is_block else self._evaluate_in_tree(in_tree_nodes)
+            if plugin is not None and not plugin.on_windows:
+                yield self._refuse_kind(in_tree_nodes)
+            else:
+                yield self._refuse_block(in_tree_nodes) if subject.is_block else self._evaluate_in_tree(in_tree_nodes)
         if unknown := nodes & paths.unknown:
             message = f"its kubelets mount {subject.source.field} in-tree or by CSI; their CSINodes do not show which"
             remedy = "let this account read CSINodes, or upgrade the kubelets"
@@ -267,10 +260,10 @@ class _Volume:
         remedy, nodes = "add a Windows node in its zone, or move the data", self._subject.user_nodes
         return self._refuse("CSI-V17", message, remedy, nodes, "no")
 
-    def _refuse_removed_kind(self, nodes: int) -> StepAnswer:
-        plugin = self._subject.plugin
-        message = f"kind {self._subject.source.field} was removed in Kubernetes {plugin.gone if plugin else ''}, and so was its translation"
-        return self._refuse("CSI-V12", message, "create a volume of the CSI driver and copy the data", nodes, "no")
+    def _refuse_kind(self, nodes: int) -> StepAnswer:
+        message = f"kubelets on Windows do not mount volumes of kind {self._subject.source.field}"
+        remedy = "move the data to a share or disk whose CSI driver supports Windows"
+        return self._refuse("CSI-V30", message, remedy, nodes, "no")
 
     def _refuse_block(self, nodes: int) -> StepAnswer:
         message, remedy = "its volumeMode is Block", "use a volume with volumeMode Filesystem"

@@ -7,9 +7,7 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy, in_tree, openshift, wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
 
-VSPHERE, AZURE_FILE, RBD = (
-    in_tree.find_by_name(f"kubernetes.io/{name}") for name in ("vsphere-volume", "azure-file", "rbd")
-)
+VSPHERE, AZURE_FILE = (in_tree.find_by_name(f"kubernetes.io/{name}") for name in ("vsphere-volume", "azure-file"))
 
 
 def test_the_gate_of_vsphere_could_be_switched_off_for_three_releases_more() -> None:
@@ -31,12 +29,6 @@ def test_every_other_gate_was_locked_when_it_was_stable() -> None:
             major, minor = parse(known.ga).minor
             assert known.requires_csi(parse(known.ga))
             assert not known.requires_csi(parse(f"{major}.{minor - 1}"))
-
-
-def test_a_kind_without_translation_is_dead_from_that_release_on() -> None:
-    assert RBD is not None
-    assert [RBD.is_removed(parse(text)) for text in ("1.30.9", "1.31.0")] == [False, True]
-    assert not any(known.is_removed(parse("1.99")) for known in in_tree.PLUGINS if known.translated)
 
 
 def test_known_faults_are_of_one_release_only() -> None:

@@ -39,7 +39,7 @@ def test_windows_follows_its_operator_and_not_the_cluster(operator: str, in_tree
     kubelet = parse(line.kubernetes)
     reported = next(one.migrated for one in imagined.csi_nodes if one.name == "win-1")
     assert reported is not None
-    on = {one.plugin for one in in_tree.PLUGINS if one.translated and one.is_migrated_by_default(kubelet)}
+    on = {one.plugin for one in in_tree.PLUGINS if one.is_migrated_by_default(kubelet)}
     assert on - set(reported) == in_tree_on_windows
     assert next(one.kubelet for one in imagined.nodes if one.name == "win-1") == f"v{kubelet}"
 

@@ -80,14 +80,14 @@ def test_one_sentence_has_the_answer(changes: dict[str, Any], verdict: str, answ
 def test_causes_are_dealt_with_before_what_suffers_from_them_and_blockers_before_all() -> None:
     findings = [
         finding("CSI-W01", "Deployment shop/web"),
-        finding("CSI-V12", "PersistentVolume pv-1"),
+        finding("CSI-V13", "PersistentVolume pv-1"),
         finding("CSI-N44", "Node win-1"),
         finding("CSI-C14", "CSIDriver x"),
         finding("CSI-C15", "StorageClass x", severity="warning"),
         finding("CSI-C16", "OperatorCondition x", severity="note"),
         finding("CSI-V22", "PersistentVolumeClaim lab/x", severity="note", doubt=True),
     ]
-    expected = ["CSI-C14", "CSI-N44", "CSI-V12", "CSI-W01", "CSI-C15", "CSI-V22"]
+    expected = ["CSI-C14", "CSI-N44", "CSI-V13", "CSI-W01", "CSI-C15", "CSI-V22"]
     # A note asks for nothing, unless it stands for something unknown.
     assert [group.id for group in create_view(report(findings=tuple(findings))).first] == expected
     assert [group.id for group in create_view(report(findings=tuple(reversed(findings)))).first] == expected
@@ -95,9 +95,9 @@ def test_causes_are_dealt_with_before_what_suffers_from_them_and_blockers_before
 
 def test_of_equal_findings_the_one_with_more_workloads_comes_first() -> None:
     lost = [workload(f"Deployment shop/{name}", "no", findings=("CSI-V30",)) for name in "abc"]
-    both = (finding("CSI-V12", "PersistentVolume pv-1"), finding("CSI-V30", "PersistentVolume pv-2"))
-    view = create_view(report(findings=both, workloads=(*lost, workload(findings=("CSI-V12",)))))
-    assert [(group.id, group.concerns) for group in view.first] == [("CSI-V30", "3 workloads"), ("CSI-V12", "")]
+    both = (finding("CSI-V13", "PersistentVolume pv-1"), finding("CSI-V30", "PersistentVolume pv-2"))
+    view = create_view(report(findings=both, workloads=(*lost, workload(findings=("CSI-V13",)))))
+    assert [(group.id, group.concerns) for group in view.first] == [("CSI-V30", "3 workloads"), ("CSI-V13", "")]
 
 
 def test_findings_of_one_id_are_one_step_with_each_remedy_once() -> None:
@@ -120,7 +120,7 @@ def test_the_worst_is_first_in_each_table() -> None:
 
 class TestLongReports:
     def test_a_table_has_its_worst_lines_and_the_number_of_the_others(self) -> None:
-        bad = [volume(f"pv-{at}", "no", findings=("CSI-V12",)) for at in range(4)]
+        bad = [volume(f"pv-{at}", "no", findings=("CSI-V13",)) for at in range(4)]
         volumes = [volume(f"good-{at}") for at in range(9)] + [volume("odd", "unknown"), *bad]
         table = create_view(report(volumes=tuple(volumes)), 5).parts["volumes"]
         assert [line.cells[0] for line in table.lines] == ["pv-0", "pv-1", "pv-2", "pv-3", "odd"]
