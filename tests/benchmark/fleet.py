@@ -432,7 +432,11 @@ def _plugin_spec(system: str) -> dict[str, Any]:
         volumes += [{"name": pipe, "hostPath": {"path": f"\\\\.\\pipe\\{pipe}", "type": ""}} for pipe in PIPES]
     return {
         "containers": [
-            {"name": "node-driver-registrar", "image": "registry.k8s.io/sig-storage/csi-node-driver-registrar:v2.12.0"},
+            {
+                "name": "node-driver-registrar",
+                "image": "registry.k8s.io/sig-storage/csi-node-driver-registrar:v2.12.0",
+                "args": [f"--kubelet-registration-path={folder}\\csi.sock"],
+            },
             {"name": "vsphere-csi-node", "image": "registry.k8s.io/csi-vsphere/driver:v3.4.0"},
             {"name": "liveness-probe", "image": "registry.k8s.io/sig-storage/livenessprobe:v2.14.0"},
         ],

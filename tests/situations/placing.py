@@ -459,7 +459,7 @@ CASES = {
              elsewhere(ephemeral=False), elsewhere(ephemeral=True)),
         Case("zone of a migrated volume that is free", "schedule", "unknown", "CSI-W21", chosen("b"), free()),
         Case("zone of a migrated volume", "schedule", "no", "CSI-W20", translated("b"), translated("a")),
-        Case("volume made for another node", "schedule", "no", "CSI-W20", selected("win-2"), selected("win-9")),
+        Case("volume made for another node", "bind", "unknown", "CSI-V41", selected("win-2"), selected("win-9")),
         Case("made before the pod is placed, in two zones", "schedule", "unknown", "CSI-W21", immediate("b"), immediate("a")),
     )
 }  # fmt: skip

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+
 from situations.base import (
     AZURE_DISK,
     AZURE_FILE,
@@ -17,7 +19,19 @@ from situations.base import (
     situation,
     templates_of_vsphere,
 )
-from situations.cluster import SHOP, claim_of, csi, install, owner_reference, pod_spec, volume, windows_nodes, workload
+from situations.cluster import (
+    SHOP,
+    claim_of,
+    csi,
+    install,
+    namespace,
+    owner_reference,
+    pod_spec,
+    smb,
+    volume,
+    windows_nodes,
+    workload,
+)
 from situations.foreign import Plugin, deploy
 from situations.world import World
 
@@ -109,7 +123,153 @@ def as_many_disks_as_kubelets_attach_in_tree(world: World) -> None:
 
 @situation("CSI-V31", starts_again={"Deployment shop/typo": "no"})
 def a_disk_whose_handle_is_no_disk_of_azure(world: World) -> None:
-    on_windows(world, "typo", csi(AZURE_DISK.name, "resourceGroups/rg/disks/d"))
+    on_windows(world, "typo", csi(AZURE_DISK.name, "/subscriptions/s/resourceGroups/rg/disks/d"))
+
+
+@situation("CSI-V31", starts_again={"Deployment shop/typo": "no"})
+def an_in_tree_disk_whose_handle_is_no_disk_of_azure(world: World) -> None:
+    uri = "/subscriptions/s/resourceGroups/rg/disks/d"
+    on_windows(world, "typo", {"azureDisk": {"diskName": "d", "diskURI": uri, "kind": "Managed", "fsType": "ntfs"}})
+
+
+@situation("CSI-V31", starts_again={"Deployment shop/typo": "no"})
+def a_vsphere_volume_whose_handle_is_that_of_a_file_volume(world: World) -> None:
+    on_windows(world, "typo", csi(VSPHERE.name, "file:5f0b7a6e-0000-4000-8000-000000000001"))
+
+
+@situation("CSI-V31", starts_again={"Deployment shop/typo": "no"})
+def a_share_of_smb_whose_source_names_no_share(world: World) -> None:
+    install(world, "smb", "host_process")
+    source = smb("typo")
+    source["csi"]["volumeAttributes"]["source"] = "server"
+    on_windows(world, "typo", source)
+
+
+def _put_in_google(world: World, handle: str) -> None:
+    install(world, "gce_pd", "csi_proxy")
+    for node in world.of("Node"):
+        node["metadata"]["labels"]["topology.kubernetes.io/region"] = "europe-west1"
+    on_windows(world, "far", csi(GCE.name, handle))
+
+
+@situation("CSI-V31", starts_again={"Deployment shop/far": "no"})
+def a_disk_of_google_in_another_region(world: World) -> None:
+    _put_in_google(world, "projects/erp/regions/us-east1/disks/d")
+
+
+@situation("CSI-V31", starts_again={"Deployment shop/far": "no"})
+def a_disk_of_google_in_another_project(world: World) -> None:
+    _put_in_google(world, "projects/shop/regions/europe-west1/disks/d")
+    for node in world.of("Node"):
+        node["spec"]["providerID"] = f"gce://erp/europe-west1-b/{node['metadata']['name']}"
+
+
+@situation(starts_again={"Deployment shop/far": "yes"})
+def a_disk_of_google_where_its_nodes_are(world: World) -> None:
+    _put_in_google(world, "projects/erp/regions/europe-west1/disks/d")
+
+
+def _claim_of_class(world: World, provisioner: str, **parameters: str) -> None:
+    """A claim without a volume, of a class with these parameters."""
+    world.add(
+        "StorageClass", "made", provisioner=provisioner, parameters=parameters, reclaimPolicy="Delete",
+        volumeBindingMode="WaitForFirstConsumer",
+    )  # fmt: skip
+    claim_of(world, "new", storage_class="made")
+    workload(world, "Deployment", "new", pod_spec("new"), replicas=1)
+
+
+@situation("CSI-V26", starts_again={"Deployment shop/new": "no"})
+def a_class_with_half_of_a_secret(world: World) -> None:
+    secret = {"csi.storage.k8s.io/provisioner-secret-name": "${pvc.name}"}
+    _claim_of_class(world, VSPHERE.name, **{"csi.storage.k8s.io/fstype": "ntfs"}, **secret)
+
+
+@situation("CSI-V26", starts_again={"Deployment shop/new": "no"})
+def a_class_that_names_its_file_system_twice(world: World) -> None:
+    _claim_of_class(world, VSPHERE.name, **{"csi.storage.k8s.io/fstype": "ntfs"}, fsType="ntfs")
+
+
+@situation("CSI-V26", starts_again={"Deployment shop/new": "no"})
+def an_in_tree_class_of_a_zone_without_nodes(world: World) -> None:
+    install(world, "aws_ebs", "csi_proxy")
+    _claim_of_class(world, "kubernetes.io/aws-ebs", fsType="ntfs", zone="c")
+
+
+@situation("CSI-V41", starts_again={"Deployment shop/new": "unknown"})
+def an_in_tree_class_of_the_zone_of_one_node(world: World) -> None:
+    install(world, "aws_ebs", "csi_proxy")
+    _claim_of_class(world, "kubernetes.io/aws-ebs", fsType="ntfs", zones="a")
+
+
+@situation(starts_again={"Deployment shop/new": "yes"})
+def an_in_tree_class_of_the_zones_of_all_nodes(world: World) -> None:
+    install(world, "aws_ebs", "csi_proxy")
+    _claim_of_class(world, "kubernetes.io/aws-ebs", fsType="ntfs", zones="a, b")
+
+
+@situation("CSI-V14", starts_again={"Deployment shop/new": "no"})
+def a_class_without_a_file_system_where_the_provisioner_takes_ext4(world: World) -> None:
+    install(world, "gce_pd", "csi_proxy")
+    spec = world.get("Deployment", GCE.controller.deployments[0], GCE.namespace)["spec"]["template"]["spec"]
+    provisioner = next(part for part in spec["containers"] if part["name"] == "csi-provisioner")
+    provisioner["args"] = ["--v=5", "--default-fstype=ext4"]
+    _claim_of_class(world, GCE.name, type="pd-balanced")
+
+
+def _name_secrets(world: World) -> None:
+    """Pods of Windows that name a volume of the driver for secrets."""
+    driver = "secrets-store.csi.k8s.io"
+    deploy(world, Plugin(driver, "csi-secrets-store-windows", "kube-system", "csi-secrets-store", ""))
+    source = {"driver": driver, "readOnly": True, "volumeAttributes": {"secretProviderClass": "vault"}}
+    workload(world, "Deployment", "vault", pod_spec(extra_volumes=[{"name": "v", "csi": source}]), replicas=1)
+
+
+@situation(starts_again={"Deployment shop/vault": "yes"})
+def a_volume_of_secrets(world: World) -> None:
+    _name_secrets(world)
+    world.add(
+        "CSIDriver", "secrets-store.csi.k8s.io",
+        spec={"attachRequired": False, "podInfoOnMount": True, "volumeLifecycleModes": ["Ephemeral"]},
+    )  # fmt: skip
+
+
+@situation("CSI-V28", starts_again={"Deployment shop/vault": "no"})
+def a_volume_of_secrets_whose_driver_has_no_csidriver(world: World) -> None:
+    _name_secrets(world)
+
+
+@situation("CSI-V28", starts_again={"Deployment shop/kept": "no"})
+def a_claim_of_the_driver_for_secrets(world: World) -> None:
+    a_volume_of_secrets(world)
+    on_windows(world, "kept", csi("secrets-store.csi.k8s.io", "x", ""))
+
+
+@situation("CSI-V28", "CSI-D21", starts_again={"Deployment shop/inline": "no"})
+def a_share_of_a_pod_whose_driver_learns_nothing_of_pods(world: World) -> None:
+    world.get("CSIDriver", AZURE_FILE.name)["spec"]["podInfoOnMount"] = False
+    source = {"driver": AZURE_FILE.name, "volumeAttributes": {"shareName": "s", "secretName": "creds"}}
+    workload(world, "Deployment", "inline", pod_spec(extra_volumes=[{"name": "v", "csi": source}]), replicas=1)
+
+
+@situation("CSI-N46", starts_again={"StatefulSet shop/db": "unknown"})
+def a_node_plugin_without_a_registrar(world: World) -> None:
+    spec = world.get("DaemonSet", VSPHERE.daemonset, VSPHERE.namespace)["spec"]["template"]["spec"]
+    spec["containers"] = [part for part in spec["containers"] if part["name"] == VSPHERE.container]
+
+
+@situation("CSI-W20", starts_again={"StatefulSet shop/db": "no"})
+def a_node_plugin_that_is_being_deleted(world: World) -> None:
+    metadata = world.get("DaemonSet", VSPHERE.daemonset, VSPHERE.namespace)["metadata"]
+    metadata.update(deletionTimestamp=world.ago(minutes=5), finalizers=["foregroundDeletion"])
+
+
+@situation()
+def a_former_controller_that_is_scaled_to_zero(world: World) -> None:
+    namespace(world, "former")
+    controller = world.get("Deployment", VSPHERE.controller.deployments[0], VSPHERE.namespace)
+    spec = {**controller["spec"], "replicas": 0}
+    world.add("Deployment", VSPHERE.controller.deployments[0], "former", spec=spec, status={"observedGeneration": 1})
 
 
 @situation("CSI-V31", starts_again={"Deployment shop/typo": "no"})
@@ -279,10 +439,85 @@ def a_driver_of_the_user_on_aks_without_its_controller(world: World) -> None:
     workload(world, "Deployment", "next", pod_spec("next"), replicas=1)
 
 
-@situation("CSI-V24", starts_again={"StatefulSet shop/db": "yes"})
-def a_volume_that_is_deleted_once_its_claim_is_gone(world: World) -> None:
-    metadata = world.get("PersistentVolume", "pv-db-0")["metadata"]
+def _delete(world: World, name: str) -> None:
+    """A volume that is deleted once its claim is gone."""
+    metadata = world.get("PersistentVolume", name)["metadata"]
     metadata.update(deletionTimestamp=world.ago(hours=2), finalizers=["kubernetes.io/pv-protection"])
+
+
+@situation("CSI-V24", starts_again={"StatefulSet shop/db": "unknown"})
+def a_disk_that_is_being_deleted_and_is_attached_to_one_node(world: World) -> None:
+    _delete(world, "pv-db-0")
+
+
+@situation("CSI-V24", starts_again={"Deployment shop/late": "no"})
+def a_disk_that_is_being_deleted_and_not_attached(world: World) -> None:
+    volume(world, "pv-late", csi(VSPHERE.name, "fcd-late"), "late")
+    workload(world, "Deployment", "late", pod_spec("late"), replicas=1)
+    _delete(world, "pv-late")
+
+
+@situation("CSI-V24", starts_again={"Deployment shop/web": "yes"})
+def a_share_that_is_being_deleted(world: World) -> None:
+    _delete(world, "pv-share")
+
+
+@situation(starts_again={"StatefulSet shop/over": "yes"})
+def a_claim_template_in_place_of_a_volume_with_its_name(world: World) -> None:
+    template = {
+        "metadata": {"name": "data"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "vsphere-csi-windows",
+            "resources": {"requests": {"storage": "10Gi"}},
+        },
+    }
+    spec = pod_spec(extra_volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "nothing"}}])
+    workload(world, "StatefulSet", "over", spec, replicas=1, status={"replicas": 1}, volumeClaimTemplates=[template])
+
+
+def _mark_two_defaults(world: World) -> None:
+    for key in ("vsphere", "azure_disk"):
+        metadata = world.get("StorageClass", DRIVERS[key].storage_class.name)["metadata"]
+        metadata["annotations"] = {"storageclass.kubernetes.io/is-default-class": "true"}
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "10Gi"}}}
+    template = {"metadata": {"name": "data"}, "spec": claim}
+    workload(
+        world, "StatefulSet", "two", pod_spec(), replicas=1, status={"replicas": 1}, volumeClaimTemplates=[template]
+    )
+
+
+@situation(starts_again={"StatefulSet shop/two": "yes"})
+def two_default_classes(world: World) -> None:
+    _mark_two_defaults(world)
+
+
+@situation("CSI-V26", starts_again={"StatefulSet shop/two": "no"}, only_here=NO_OLD_SERVER)
+def two_default_classes_of_an_older_api_server(world: World) -> None:
+    world.kubernetes = "v1.25.16"
+    kubelets(world, "v1.25.16", migrated=("kubernetes.io/azure-disk", "kubernetes.io/vsphere-volume"))
+    _mark_two_defaults(world)
+
+
+@situation("CSI-V40", starts_again={"Deployment shop/half": "no"})
+def a_bound_claim_whose_volume_names_it_without_its_uid(world: World) -> None:
+    on_windows(world, "half", csi(VSPHERE.name, "fcd-half"))
+    del world.get("PersistentVolume", "pv-half")["spec"]["claimRef"]["uid"]
+
+
+@situation(starts_again={"Deployment shop/open": "yes"})
+def a_bound_claim_whose_volume_names_no_claim(world: World) -> None:
+    on_windows(world, "open", csi(VSPHERE.name, "fcd-open"))
+    restored = world.get("PersistentVolume", "pv-open")
+    del restored["spec"]["claimRef"]
+    restored["status"]["phase"] = "Available"
+
+
+@situation("CSI-V41", starts_again={"Deployment shop/waits": "unknown"})
+def a_claim_whose_volume_is_being_made_for_a_linux_node(world: World) -> None:
+    made = claim_of(world, "waits", storage_class="vsphere-csi-windows")
+    made["metadata"]["annotations"]["volume.kubernetes.io/selected-node"] = "linux-1"
+    workload(world, "Deployment", "waits", pod_spec("waits"), replicas=1)
 
 
 @situation(starts_again={"Deployment shop/web": "yes"})

@@ -287,8 +287,9 @@ class Driver:
     keeps away from. prerequisites: what is required but not visible in the cluster. drain_to: modes to which a node
     may be switched only without volumes of this driver on it. counters: directory on a host where its HostProcess mode
     keeps a file for each volume in use, empty where it keeps none. advisories: published weaknesses of releases.
-    known_issues: errors without a released fix. handle: the pattern of its volume handles, by the group zone with the
-    zone of the volume; empty where every handle may be one.
+    known_issues: errors without a released fix. handle: the pattern of its volume handles, with the groups zone, region and
+    account (a project or subscription) of the volume; empty where every handle may be one. default_file_system: of volumes whose
+    class names none, where its platform hides the arguments of its provisioner.
     """
 
     key: str
@@ -326,6 +327,7 @@ class Driver:
     advisories: tuple[Advisory, ...] = ()
     known_issues: tuple[KnownIssue, ...] = ()
     handle: str = ""
+    default_file_system: str = ""
 
     @property
     def service_account(self) -> str:

@@ -18,6 +18,7 @@ from ..catalog import wmco
 
 _NODE_IDS = "csi.volume.kubernetes.io/nodeid"
 BUILD_LABEL = "node.kubernetes.io/windows-build"
+_ACCOUNT = re.compile(r"(?:gce://|azure:///subscriptions/)([^/]+)")
 _BUILD = re.compile(r"10\.0\.(\d{5})")
 
 
@@ -37,7 +38,7 @@ class ObservedNode:
     os: of nodeInfo, which the kubelet reports; the label can be edited. build: "20348", empty when unknown. runtime:
     "containerd://1.7.27". in_use, attached: unique volume names. node_ids: by driver, as the kubelet annotated them.
     annotations: those of the Windows Machine Config Operator only. allocatable: quantities as text. deleting: its object has a
-    deletionTimestamp.
+    deletionTimestamp. account: its project of Google or subscription of Azure, in lower case; empty when unknown.
     """
 
     name: str
@@ -56,12 +57,13 @@ class ObservedNode:
     annotations: Mapping[str, str] = field(default_factory=dict)
     allocatable: Mapping[str, str] = field(default_factory=dict)
     deleting: bool = False
+    account: str = ""
 
     @classmethod
     def from_object(cls, node: Mapping[str, Any]) -> ObservedNode:
         """Read a core/v1 Node.
 
-        Reads metadata (name, labels, annotations, deletionTimestamp), spec (taints, unschedulable), status (conditions, nodeInfo
+        Reads metadata (name, labels, annotations, deletionTimestamp), spec (taints, unschedulable, providerID), status (conditions, nodeInfo
         (operatingSystem, kubeletVersion, kernelVersion, containerRuntimeVersion), volumesInUse, volumesAttached (name), allocatable).
         """
         metadata, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}
@@ -71,10 +73,12 @@ class ObservedNode:
             (condition for condition in status.get("conditions") or () if condition.get("type") == "Ready"),
             {"message": "no Ready condition"},
         )
+        account = _ACCOUNT.match(str(spec.get("providerID") or ""))
         builds = (_BUILD.match(str(text)) for text in (labels.get(BUILD_LABEL), info.get("kernelVersion")))
         return cls(
             name=str(metadata["name"]),
             deleting=bool(metadata.get("deletionTimestamp")),
+            account=sys.intern(account[1].lower()) if account is not None else "",
             labels=dict(labels),
             os=str(info.get("operatingSystem", "")),
             taints=tuple(

@@ -26,7 +26,8 @@ _GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         (),
     ),
     "room": (
-        "The room that nodes have now stays for the next pods: no pod of higher priority takes it, and no autoscaler removes a node",
+        "The room that nodes have now stays for the next pods: no pod of higher priority takes it, and no autoscaler removes a "
+        "node; available controllers of drivers do their work",
         ("device",),
     ),
     "nodes": (
@@ -45,8 +46,8 @@ _GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "references": (
         "Everything that pods and node plugins refer to exists and can be used",
         (
-            "image", "Secret", "ConfigMap", "SecretProviderClass", "host path", "path in a volume", "user account",
-            "runtime handler",
+            "image", "Secret", "ConfigMap", "SecretProviderClass", "class parameter", "host path", "path in a volume",
+            "user account", "runtime handler",
         ),
     ),
     # Everything else, so that no kind of dependency is left out.
@@ -107,8 +108,8 @@ def _list_dependencies(index: Index, subjects: Subjects, workload: Workload) -> 
             yield Dependency(kind, f"{field} of {subject.title}")
         if subject.restored and any(provider.plugin and not provider.plugin.host_process for provider in providers):
             yield Dependency("restored disk", subject.title)
-        if subject.driver and subject.driver not in BY_NAME:
-            yield Dependency("unknown driver", subject.driver)
+        if subject.source.field == "flexVolume" or (subject.driver and subject.driver not in BY_NAME):
+            yield Dependency("unknown driver", subject.driver or f"flexVolume of {subject.title}")
         driver = index.csi_drivers.get(subject.driver)
         fields = (field for field in ASSUMED_OF_DRIVERS if driver is not None and driver.spec.get(field))
         yield from (Dependency("field", f"{field} of CSIDriver {subject.driver}") for field in fields)

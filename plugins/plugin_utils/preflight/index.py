@@ -252,11 +252,14 @@ class Index:
     @cached_property
     def default_class(self) -> ObservedClass | None:
         """The class of claims that name none: the newest of those marked so, as the API server has it
-        (https://github.com/kubernetes/kubernetes, pkg/volume/util/storageclass.go, GetDefaultClass)."""
+        (https://github.com/kubernetes/kubernetes, pkg/volume/util/storageclass.go, GetDefaultClass), which before 1.26 refused
+        such claims if there were several."""
         marked = sorted(
             (storage_class for storage_class in self.snapshot.classes if storage_class.default),
             key=lambda storage_class: storage_class.name,
         )
+        if len(marked) > 1 and self.kubernetes is not None and self.kubernetes.minor < (1, 26):
+            return None
         return max(marked, key=lambda storage_class: storage_class.created, default=None)
 
     @cached_property
@@ -298,13 +301,39 @@ class Index:
         }
 
     def find_controller(self, driver: Driver) -> ObservedController | None:
-        """A driver's controller, the first by name of several."""
+        """A driver's controller; of several one that is available, then the first by name."""
         controllers = [candidate for candidate in self.snapshot.controllers if candidate.driver == driver.key]
         return min(
             controllers,
-            key=lambda candidate: (candidate.observed.namespace, candidate.observed.name),
+            key=lambda candidate: (
+                candidate.observed.available < 1,
+                candidate.observed.namespace,
+                candidate.observed.name,
+            ),
             default=None,
         )
+
+    def find_default_file_system(self, name: str) -> str:
+        """The file system that a driver's provisioner gives volumes of a class without one; empty where it leaves that to the driver."""
+        driver = BY_NAME.get(name)
+        controller = self.find_controller(driver) if driver is not None else None
+        if controller is not None:
+            return controller.file_system
+        return driver.default_file_system if driver is not None else ""
+
+    @cached_property
+    def proven_classes(self) -> frozenset[str]:
+        """Names of the StorageClasses of volumes that were provisioned."""
+        return frozenset(volume.storage_class for volume in self.snapshot.volumes if volume.provisioned_by)
+
+    @cached_property
+    def accounts(self) -> Mapping[str, int]:
+        """By project or subscription, its nodes; those of which it is not known are left out."""
+        accounts: dict[str, int] = defaultdict(int)
+        for node in self.node_list:
+            if node.account:
+                accounts[node.account] |= self.bit[node.name]
+        return accounts
 
     def entry(self, driver: str, node: ObservedNode) -> DriverEntry | None:
         """A node's registration of a driver."""

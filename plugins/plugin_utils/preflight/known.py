@@ -60,7 +60,7 @@ EXPLANATIONS: dict[str, Known] = {
     "CSI-V25": Known("blocker", "kubelet and attach controller treat two volumes with one handle as one, and pods that use both hang"),
     "CSI-V26": Known("blocker", "nothing provisions a volume for the claim"),
     "CSI-V27": Known("blocker", "pods that name a missing claim do not start"),
-    "CSI-V28": Known("blocker", "a pod may have an inline volume of this driver only if its CSIDriver allows it"),
+    "CSI-V28": Known("blocker", "kubelets mount only the kinds of volumes that the CSIDriver allows"),
     "CSI-V30": Known("blocker", "kubelets on Windows do not mount this kind of volume"),
     "CSI-V31": Known("blocker", "the driver does not mount the volume on Windows, so its pod does not start"),
     "CSI-V32": Known("warning", "whether the driver supports the volume on Windows is unknown, and unknown is not ready", doubt=True),

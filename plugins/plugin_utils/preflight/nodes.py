@@ -19,6 +19,7 @@ from ..drivers.ownership import detect_platform_of_nodes, enabling_command
 from ..drivers.rollout import evaluate as gate
 from ..drivers.rollout.evaluate import UnmetCondition
 from ..drivers.rollout.facts import Registration, RolloutPicture
+from ..kube.daemon_set import ObservedDaemonSet
 from ..kube.node import ObservedNode
 from ..kube.pod import PodFacts
 from .facts.nodes import DriverEntry
@@ -212,6 +213,7 @@ class _DriverOnNode:
         """What the gate says of its plugin there, and of the mode that the plugin has."""
         if main.plugin is None:
             return
+        yield from self._check_registrar(main, main.plugin.observed)
         node, entry, host, unread = self._node, self._entry, self._host, self._index.unread
         snapshot, pods = self._index.snapshot, self._list_pods(main)
         plugins = [pod.plugin for pod in pods if pod.plugin is not None]
@@ -244,6 +246,15 @@ class _DriverOnNode:
         yield from self._check_restarts(main, plugins, evidence)
         host_process = main.plugin.host_process or any(pod.host_process for pod in pods)
         yield from self._check_mode(main, host_process, evidence)
+
+    def _check_registrar(self, main: ObservedTemplate, observed: ObservedDaemonSet) -> Iterator[Finding]:
+        """A plugin that does not register the driver with the next kubelet, though its entry is there."""
+        if self._catalog_driver is not None and not observed.registers:
+            title = f"DaemonSet {main.namespace}/{main.name}"
+            message = f"no container of {title} registers the driver, so its entry may be a former one"
+            evidence = f"{title}: no argument --kubelet-registration-path"
+            remedy = "add the node-driver-registrar as in the driver's own manifest for its release"
+            yield create_finding("CSI-N46", self._object_name, message, (evidence,), remedy)
 
     def _check_restarts(
         self, main: ObservedTemplate, plugins: list[PodFacts], evidence: tuple[str, ...]

@@ -31,16 +31,25 @@ from .walk.steps import PodToStart
 # (https://github.com/kubernetes-csi/external-provisioner, pkg/controller/controller.go; the second is from before its 1.0).
 _NODE_SECRETS = ("csi.storage.k8s.io/node-stage-secret-name", "csinodestagesecretname")
 LINUX_FILE_SYSTEMS = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs"})
+# Fields whose handle migration passes to the driver as it is.
+_HANDLES = ("csi", "awsElasticBlockStore", "azureDisk")
 # In-tree disks of AWS may name their zone.
 _EBS_URL = re.compile(r"aws://(?P<zone>[^/]+)/.+")
 
 
+def _name_kind(field: str) -> str:
+    """The kind of assumption of a field of a volume or a parameter of a class."""
+    return ASSUMED_OF_VOLUMES.get(field) or ("Secret" if "secret" in field.lower() else "class parameter")
+
+
 @dataclass(frozen=True, slots=True)
 class VolumeHandle:
-    """A parsed handle. zone: empty where the handle does not name one."""
+    """A parsed handle. zone, region, account: empty where the handle does not name one."""
 
     valid: bool = True
     zone: str = ""
+    region: str = ""
+    account: str = ""
 
 
 @dataclass(slots=True)
@@ -84,7 +93,7 @@ class Subject:
     @property
     def assumed(self) -> tuple[tuple[str, str], ...]:
         """What is set on it that no rule reads: (kind of assumption, field). A pod's own is in its pod spec."""
-        fields = () if self.inline else tuple((ASSUMED_OF_VOLUMES[field], field) for field in self.source.assumed)
+        fields = () if self.inline else tuple((_name_kind(field), field) for field in self.source.assumed)
         if self.claim is not None and self.claim.grows:
             fields += (("file system to grow", "status.conditions"),)
         return fields
@@ -99,14 +108,20 @@ class Subject:
     @property
     def handle(self) -> VolumeHandle:
         """Its handle by the pattern of its driver."""
-        source, driver = self.source, BY_NAME.get(self.source.driver)
-        if source.field == "awsElasticBlockStore":
-            match = _EBS_URL.fullmatch(source.handle)
-            return VolumeHandle(zone=match["zone"] if match is not None else "")
-        if source.field != "csi" or driver is None or not driver.handle or not source.handle:
+        source, driver, text = self.source, BY_NAME.get(self.driver), self.source.handle
+        if source.field not in _HANDLES or driver is None or not driver.handle or not text:
             return VolumeHandle()
-        match = re.fullmatch(driver.handle, source.handle)
-        return VolumeHandle(source.shared) if match is None else VolumeHandle(zone=match.groupdict().get("zone") or "")
+        zone = ""
+        if source.field == "awsElasticBlockStore":
+            url = _EBS_URL.fullmatch(text)
+            zone, text = url["zone"] if url is not None else "", text.rpartition("/")[2]
+        match = re.fullmatch(driver.handle, text)
+        if match is None:
+            return VolumeHandle(source.shared)
+        places = match.groupdict(default="")
+        return VolumeHandle(
+            zone=places.get("zone", zone), region=places.get("region", ""), account=places.get("account", "")
+        )
 
     @property
     def plugin(self) -> InTree | None:
@@ -286,8 +301,13 @@ class _Collector:
         parameters = {key.lower(): value for key, value in storage_class.parameters.items()}
         plugin = in_tree.find_by_name(storage_class.provisioner)
         fs_type = find_file_system(plugin, storage_class.parameters)
+        fs_type = fs_type or self._index.find_default_file_system(storage_class.driver)
+        # What a class has made shows that its parameters are valid, which never change.
+        assumed = () if storage_class.name in self._index.proven_classes else tuple(sorted(storage_class.parameters))
         if plugin is not None:
-            return Source(plugin.field, fs_type=fs_type, kind="Managed", secret_namespace=workload.namespace)
+            return Source(
+                plugin.field, fs_type=fs_type, kind="Managed", secret_namespace=workload.namespace, assumed=assumed
+            )
         return Source(
             "csi",
             driver=storage_class.provisioner,
@@ -296,7 +316,7 @@ class _Collector:
             protocol=parameters.get("protocol", ""),
             server=read_server(parameters),
             secret=any(parameters.get(key) for key in _NODE_SECRETS),
-            assumed=("mountOptions",) if storage_class.mount_options else (),
+            assumed=assumed + (("mountOptions",) if storage_class.mount_options else ()),
         )
 
     def _collect_attached(self) -> None:

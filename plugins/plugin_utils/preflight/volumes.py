@@ -133,7 +133,7 @@ class _Volume:
         subject = self._subject
         self._check_volume()
         nodes = subject.eligible
-        if subject.inline and subject.source.field == "csi" and (refusal := self._check_inline()):
+        if subject.source.field == "csi" and (refusal := self._check_lifecycle() or self._check_profile()):
             yield self._refuse("CSI-V28", *refusal, nodes, "no")
             return
         if not subject.source.field:
@@ -228,22 +228,43 @@ class _Volume:
             )
             self.findings.append(finding if live > 1 else replace(finding, severity="note"))
 
-    def _check_inline(self) -> tuple[str, str] | None:
-        """Why no pod may name such a volume itself, and what helps.
+    def _check_lifecycle(self) -> tuple[str, str] | None:
+        """Why kubelets refuse a volume by its CSIDriver, and what helps; without one they mount only volumes with a claim.
 
-        OpenShift's admission since 4.13 compares the CSIDriver's label with the namespace's Pod Security
+        Source: https://github.com/kubernetes/kubernetes, pkg/volume/csi/csi_mounter.go, supportsVolumeLifecycleMode. That a pod names
+        its volume itself, drivers see by what podInfoOnMount adds.
+        """
+        name, inline = self._subject.driver, self._subject.inline
+        driver, entry = self._index.csi_drivers.get(name), BY_NAME.get(name)
+        if "csidrivers" in self._index.unread:
+            return None
+        spec = driver.spec if driver is not None else {}
+        modes = spec.get("volumeLifecycleModes") or ["Persistent"]
+        recreate = f"recreate CSIDriver {name} as in the driver's own manifest"
+        if (mode := "Ephemeral" if inline else "Persistent") not in modes:
+            message = f"CSIDriver {name} has volumeLifecycleModes {', '.join(modes)}, expected {mode} too"
+            message = (
+                message if driver is not None else f"CSIDriver {name} does not exist, so pods may not name its volumes"
+            )
+            return message, "use a claim for this volume" if inline else recreate
+        if inline and entry is not None and entry.csi_driver["podInfoOnMount"] and not spec.get("podInfoOnMount"):
+            return f"CSIDriver {name} has podInfoOnMount false, expected true for volumes that pods name", recreate
+        return None
+
+    def _check_profile(self) -> tuple[str, str] | None:
+        """Why OpenShift lets no pod name such a volume itself, and what helps.
+
+        Its admission since 4.13 compares the CSIDriver's label with the namespace's Pod Security
         (https://docs.redhat.com/en/documentation/openshift_container_platform/4.21/html/storage, CSI Volume Admission plugin).
         """
         name, snapshot = self._subject.driver, self._index.snapshot
         driver = self._index.csi_drivers.get(name)
-        modes = driver.spec.get("volumeLifecycleModes") or ["Persistent"] if driver is not None else None
-        if modes is not None and "Ephemeral" not in modes:
-            message = f"CSIDriver {name} has volumeLifecycleModes {', '.join(modes)}, expected Ephemeral too"
-            return message, "use a claim for this volume"
         version = version_of(snapshot.cluster.openshift)
         namespace = self._subject.users[0].namespace if self._subject.users else ""
         observed = self._index.namespaces.get(namespace)
-        if "csidrivers" in self._index.unread or version is None or version.minor < (4, 13) or observed is None:
+        if not self._subject.inline or "csidrivers" in self._index.unread or version is None or version.minor < (4, 13):
+            return None
+        if observed is None:
             return None
         profile = (driver.profile if driver is not None else "") or _PROFILES[-1]
         enforced = observed.labels.get(_ENFORCE) or _PROFILES[0]
@@ -373,6 +394,8 @@ class _Volume:
             message = f"{reason}, expected {usable}: {driver.title} {answer.why}"
             rewrite = _RECREATE if self._subject.source.field == "csi" else "convert it"
             remedy = f"if Windows formatted it: {rewrite} with fsType ntfs; if Linux did, use it on Linux only"
+            if self._subject.volume is None:
+                remedy = "use a StorageClass with parameter csi.storage.k8s.io/fstype: ntfs"
             return self._make_finding("CSI-V14", message, remedy)
         if self._is_mounted_on_windows():
             return None
@@ -400,7 +423,7 @@ class _Volume:
         if feature == capability.CLUSTER_NAME:
             return f"its server is {self._subject.source.server}"
         if feature == capability.NO_SERVER:
-            return "it has no source"
+            return "it has no source //server/share"
         if feature == capability.NO_SECRET:
             return "it has no Secret for its nodes"
         if feature in (capability.READ_ONLY, capability.INLINE):

@@ -144,7 +144,7 @@ RevisionList = _listed(_object("revision", metadata=_TEMPLATE_METADATA))
 NodeList = _listed(
     _object(
         metadata=_object("name labels annotations deletionTimestamp"),
-        spec=_object("unschedulable", taints=_many(_object("key value effect"))),
+        spec=_object("unschedulable providerID", taints=_many(_object("key value effect"))),
         status=_object(
             "volumesInUse allocatable",
             conditions=_many(_object("type status reason message")),

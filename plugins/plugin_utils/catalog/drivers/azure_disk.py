@@ -138,8 +138,8 @@ DRIVER = base.Driver(
     in_tree="kubernetes.io/azure-disk",
     windows_builds=("17763", "20348"),
     fstypes=("ntfs", ""),
-    # Source: pkg/azureutils/azure_disk_utils.go IsValidDiskURI.
-    handle=r"(?i:/subscriptions/.+)",
+    # Source: pkg/azureutils/azure_disk_utils.go GetInfoFromURI; pkg/azureconstants/azure_constants.go ManagedDiskPathRE.
+    handle=r"(?i:/subscriptions/(?P<account>[^/]+)/resourceGroups/[^/]+/providers/Microsoft\.Compute/disks/[^/]+)",
     capabilities=_CAPABILITIES,
     avoid_nodes={"type": ("virtual-kubelet",)},
     platform_daemonsets={"aks": "csi-azuredisk-node-win"},

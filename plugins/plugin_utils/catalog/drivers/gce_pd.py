@@ -108,7 +108,8 @@ DRIVER = base.Driver(
     windows_since={"20348": "1.18.0"},
     fstypes=("ntfs",),
     # Source: pkg/common/utils.go VolumeIDToKey.
-    handle=r"projects/[^/]+/(?:zones/(?P<zone>[^/]+)|regions/[^/]+)/disks/[^/]+",
+    handle=r"projects/(?P<account>[^/]+)/(?:zones/(?P<zone>[^/]+)|regions/(?P<region>[^/]+))/disks/[^/]+",
+    default_file_system="ext4",
     capabilities=_CAPABILITIES,
     platform_daemonsets={"gke": "pdcsi-node-windows"},
     credentials=(base.Credential("controller", "Secret cloud-sa, key cloud-sa.json"),),

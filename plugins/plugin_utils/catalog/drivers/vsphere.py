@@ -163,6 +163,8 @@ DRIVER = base.Driver(
     in_tree="kubernetes.io/vsphere-volume",
     windows_builds=("17763", "19042", "20348"),
     wmic_below="1.3.0",
+    # That of a file volume begins with "file:" (pkg/csi/service/common/vsphereutil.go).
+    handle=r"(?!file:).+",
     capabilities=_CAPABILITIES,
     fstypes=("ntfs", "", "ext4"),
     credentials=(

@@ -9,14 +9,32 @@ checkVolumeProvisions; what makes volumes is the driver's controller with its ex
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ...catalog import in_tree
+from ...catalog.translation import FS_TYPE, ZONES
 from ..cluster_checks import check_controller, find_lacking_sidecars
 from ..facts.storage import ObservedClass
-from ..index import BY_NAME, Index
+from ..index import BY_NAME, Index, unite
 from ..known import create_finding
 from ..verdict import Finding
 from ..walk.claims import Claims, Request
 from ..walk.steps import PodToStart, Split, StepAnswer, answer_without_claims
+
+_RESERVED = "csi.storage.k8s.io/"
+
+
+def find_parameter_error(parameters: Mapping[str, str]) -> str:
+    """Why the external-provisioner refuses the parameters of a class, empty for nothing."""
+    file_systems = [key for key in parameters if key == FS_TYPE or key.lower() == "fstype"]
+    if len(file_systems) > 1:
+        return f"has both parameters {' and '.join(sorted(file_systems))}, expected one of them"
+    for key in parameters:
+        if key.startswith(_RESERVED) and key.endswith(("-secret-name", "-secret-namespace")):
+            other = key.removesuffix("space") if key.endswith("space") else f"{key}space"
+            if not parameters[key] or not parameters.get(other):
+                return f"has parameter {key}, expected {other} too"
+    return ""
 
 
 class ExternalProvisioner:
@@ -42,12 +60,27 @@ class ExternalProvisioner:
                 continue
             static = static or self._claims.share_static_volumes(pod)
             nodes_left = nodes & ~static.sure[request.volume_key]
+            self._check_parameters(storage_class, split, nodes_left)
             self._check_topologies(request, storage_class, split, nodes_left)
             self._check_room(request, storage_class, split, nodes_left)
             for finding in self._find_controller_faults(storage_class):
                 split.note("unknown" if finding.doubt else "no", nodes_left, (finding,))
             answers += split.list_answers(f"{storage_class.driver} provisions it")
         return answers + answer_without_claims("provision", pod, nodes)
+
+    def _check_parameters(self, storage_class: ObservedClass, split: Split, nodes: int) -> None:
+        """What the external-provisioner itself reads of them (pkg/controller/controller.go, prepareProvision)."""
+        remedy = "recreate the StorageClass with other parameters"
+        if error := find_parameter_error(storage_class.parameters):
+            split.block(nodes, "CSI-V26", f"StorageClass {storage_class.name} {error}", remedy)
+        if zones := storage_class.zones:
+            # The scheduler does not know of them.
+            inside = unite(self._index.find_labelled(key, zone) for key in ZONES for zone in zones)
+            message = (
+                f"StorageClass {storage_class.name} provisions in zones {', '.join(zones)}, wherever its pod is placed"
+            )
+            split.block(0 if nodes & inside else nodes, "CSI-V26", message, remedy)
+            split.doubt(nodes if nodes & ~inside else 0, "CSI-V41", message, remedy)
 
     def _check_topologies(self, request: Request, storage_class: ObservedClass, split: Split, nodes: int) -> None:
         if storage_class.allowed is None or not self._claims.is_bound_late(request):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from ...kube.times import parse_time
-from ..facts.sources import ObservedClaim
+from ..facts.sources import SELECTED_NODE, ObservedClaim
 from ..facts.storage import ObservedVolume
 from ..index import Index
 from ..walk.claims import WAITS, Claims, Request, can_hold, can_serve, find_reaching_nodes, is_reserved_for
@@ -81,7 +81,8 @@ class PersistentVolumeController:
             split.block(split.nodes, "CSI-V23", message, remedy)
         elif volume is None:
             self._refuse_missing_volume(claim, split, "CSI-V23", remedy)
-        elif not is_reserved_for(volume, claim):
+        elif volume.claim and (volume.claim, volume.claim_uid) != (claim.key, claim.uid):
+            # One without claimRef is bound again (pv_controller.go, syncBoundClaim).
             _refuse_other_claims_volume(claim, volume, split)
         return f"it is bound to volume {claim.volume}"
 
@@ -134,8 +135,10 @@ class PersistentVolumeController:
             return "a volume is provisioned for it"
         self._refuse_unfit_reserved_volume(request, split)
         if claim.selected_node in self._index.bit:
+            # On success other nodes may reach it. If the node is gone, the external-provisioner asks the scheduler for another one
+            # (https://github.com/kubernetes-csi/external-provisioner, pkg/controller/controller.go, prepareProvision).
             message = f"node {claim.selected_node} is selected for it, and its volume is not provisioned yet"
-            remedy = f"kubectl -n {claim.namespace} describe pvc {claim.name}; check the log of its provisioner"
+            remedy = f"check the log of its provisioner; to choose again: kubectl -n {claim.namespace} annotate pvc {claim.name} {SELECTED_NODE}-"
             split.doubt(split.nodes, "CSI-V41", message, remedy)
         if pod.node and not claim.selected_node:
             message = f"StorageClass {request.storage_class} waits for the scheduler, which spec.nodeName bypasses"
@@ -179,7 +182,7 @@ class PersistentVolumeController:
         if self._claims.find_class(request) is None:
             message = f"its StorageClass {request.storage_class} does not exist"
             if request.claim.storage_class is None and not request.storage_class:
-                message = "the claim names no StorageClass and the cluster has no default one"
+                message = "the claim names no StorageClass, and none is the only default one"
             elif not request.storage_class:
                 message = "the claim requests no StorageClass"
             remedy = "create the StorageClass, or a claim that names another one"
@@ -203,8 +206,10 @@ def _refuse_other_claims_volume(claim: ObservedClaim, volume: ObservedVolume, sp
     message = f"volume {volume.name} is {volume.phase or 'taken'}"
     message += f" and belongs to claim {volume.claim or '(none)'}"
     if volume.claim == claim.key:
-        message += f" with uid {volume.claim_uid}, expected uid {claim.uid}"
-    remedy = f'if nothing else uses the data: kubectl patch pv {volume.name} --type merge -p \'{{"spec":{{"claimRef":{{"uid":null}}}}}}\''
+        message += f" with uid {volume.claim_uid or '(none)'}, expected uid {claim.uid}"
+    # The volume of a claim that was bound before is only taken back without any claimRef.
+    reference = "null" if claim.phase == "Bound" else '{"uid":null}'
+    remedy = f'if nothing else uses the data: kubectl patch pv {volume.name} --type merge -p \'{{"spec":{{"claimRef":{reference}}}}}\''
     if volume.claim != claim.key:
         remedy = "recreate the claim with another volume, or delete the claim that has this one"
     split.block(split.nodes, "CSI-V40", message, remedy)

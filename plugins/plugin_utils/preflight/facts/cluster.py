@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,8 @@ from ...drivers.installed import identify_controller, list_images
 from .placement import ANYWHERE, Placement
 from .resources import Amounts, read_amounts
 
+# An argument of https://github.com/kubernetes-csi/external-provisioner.
+_FILE_SYSTEM = re.compile(r"--?default-fstype[= ](\S+)")
 NODE_SELECTOR = "openshift.io/node-selector"
 PROFILE = "security.openshift.io/csi-ephemeral-volume-profile"
 
@@ -36,11 +39,15 @@ class ObservedDriver:
 
 @dataclass(frozen=True, slots=True)
 class ObservedController:
-    """A driver's Linux controller. driver: its key in the catalog. images: by container, sidecars included."""
+    """A driver's Linux controller. driver: its key in the catalog. images: by container, sidecars included.
+
+    file_system: what its provisioner gives volumes of a class that names none.
+    """
 
     driver: str
     observed: model.DriverController
     images: tuple[tuple[str, str], ...] = ()
+    file_system: str = ""
 
     @classmethod
     def from_object(cls, deployment: Mapping[str, Any]) -> ObservedController | None:
@@ -50,7 +57,20 @@ class ObservedController:
             return None
         driver, container = installed
         observed = model.DriverController.from_object(deployment, container)
-        return cls(driver=driver.key, observed=observed, images=list_images(deployment["spec"]["template"]["spec"]))
+        spec = deployment["spec"]["template"]["spec"]
+        arguments = " ".join(
+            str(argument)
+            for part in spec["containers"]
+            for argument in part.get("args") or ()
+            if "provisioner" in f"{part.get('name')} {part.get('image')}"
+        )
+        file_system = _FILE_SYSTEM.search(arguments)
+        return cls(
+            driver=driver.key,
+            observed=observed,
+            images=list_images(spec),
+            file_system=file_system[1] if file_system is not None else "",
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,12 +191,17 @@ _CSI_VOLUME = _table(
     volumeAttributes=_ATTRIBUTES,
     nodeStageSecretRef=_table({_SOURCES: "name namespace"}),
 )
+# containerd on Windows creates no path (internal/cri/opts/spec_windows_opts.go).
+_LOCAL = _table(irrelevant={"of a device of Linux": "fsType"}, assumed={"host path": "path"})
+_HOST_PATH = _table(irrelevant={"that it exists is assumed": "type"}, assumed={"host path": "path"})
 _PERSISTENT_VOLUME_SPEC = _table(
     {
         _STORAGE: "accessModes persistentVolumeReclaimPolicy storageClassName volumeAttributesClassName volumeMode"
     },
     assumed={"mount option": "mountOptions"},
-    present={_SOURCES: f"{_BY_PRESENCE} local hostPath"},
+    present={_SOURCES: _BY_PRESENCE},
+    local=_LOCAL,
+    hostPath=_HOST_PATH,
     capacity=_map({_STORAGE: "storage"}),
     claimRef=_table(
         {_STORAGE: "namespace name uid"}, {_OF_API: "apiVersion fieldPath kind resourceVersion"}
@@ -237,11 +242,11 @@ _CSI_DRIVER_SPEC = _table(
     {
         "walk/mount.py": "attachRequired",
         "controllers/external_provisioner.py": "storageCapacity",
-        "volumes.py": "volumeLifecycleModes",
+        "volumes.py": "podInfoOnMount volumeLifecycleModes",
     },
     {
         _ON_LINUX: "fsGroupPolicy seLinuxMount",
-        "only adds to the volume context of the driver": "podInfoOnMount tokenRequests",
+        "only adds to the volume context of the driver": "tokenRequests",
         "of pods that run": "requiresRepublish",
         "attachable counts are read as they are": "nodeAllocatableUpdatePeriodSeconds",
         "a node without the driver is refused by a later step": "preventPodSchedulingIfMissing",
@@ -399,7 +404,7 @@ POD_SPEC = _table(
     volumes=[_VOLUME],
 )  # fmt: skip
 # Of the spec of a PersistentVolume and of its source, and of a CSIDriver: the kind of assumption by field.
-ASSUMED_OF_VOLUMES = _list_assumed(_PERSISTENT_VOLUME_SPEC, _CSI_VOLUME, *_IN_TREE.values())
+ASSUMED_OF_VOLUMES = _list_assumed(_PERSISTENT_VOLUME_SPEC, _CSI_VOLUME, _LOCAL, *_IN_TREE.values())
 ASSUMED_OF_DRIVERS = _list_assumed(_CSI_DRIVER_SPEC)
 TABLES: Mapping[str, FieldTable] = {
     "PodSpec": POD_SPEC,

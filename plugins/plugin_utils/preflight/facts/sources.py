@@ -84,10 +84,17 @@ def _list_assumed(spec: Mapping[str, Any], entry: Mapping[str, Any]) -> tuple[st
     return tuple(field for field in ASSUMED_OF_VOLUMES if spec.get(field) or entry.get(field))
 
 
+_SHARE = re.compile(r"//+([^/]+)/+[^/]")
+
+
 def read_server(parameters: Mapping[str, Any]) -> str:
-    """The host of a share, by the attributes of a volume or the parameters of a class: source of SMB, server of Azure File."""
-    text = str(parameters.get("source") or parameters.get("Source") or parameters.get("server") or "")
-    return share_text(text.replace("\\", "/").lstrip("/").partition("/")[0])
+    """The host of a share, by the attributes of a volume or the parameters of a class: source of SMB, server of Azure File.
+
+    Empty for a source that is no //server/share.
+    """
+    source = str(parameters.get("source") or parameters.get("Source") or "").replace("\\", "/")
+    match = _SHARE.match(source)
+    return share_text(parameters.get("server") if not source else match[1] if match is not None else "")
 
 
 def _has_secret(entry: Mapping[str, Any], attributes: Mapping[str, Any]) -> bool:

@@ -126,6 +126,14 @@ class ObservedClass:
     mount_options: bool = False
 
     @property
+    def zones(self) -> tuple[str, ...]:
+        """The zones that parameters of an in-tree class name (k8s.io/csi-translation-lib, TranslateInTreeStorageClassToCSI)."""
+        if in_tree.find_by_name(self.provisioner) is None:
+            return ()
+        texts = (text for key, text in self.parameters.items() if key.lower() in ("zone", "zones"))
+        return tuple(sorted({zone.strip() for text in texts for zone in text.split(",")} - {""}))
+
+    @property
     def driver(self) -> str:
         """What makes its volumes: the CSI name of the driver where one took over; empty for nothing."""
         plugin = in_tree.find_by_name(self.provisioner)

@@ -209,6 +209,10 @@ class ObservedTemplate:
         outer = ((spec.get("jobTemplate") or {}).get("spec") or {}) if kind == "CronJob" else spec
         template = outer.get("template") or {}
         pod = template.get("spec") or {}
+        claims = {claim["metadata"]["name"] for claim in spec.get("volumeClaimTemplates") or ()}
+        if claims and "volumes" in pod:
+            # Their volumes take the place of others with the same name (pkg/controller/statefulset/stateful_set_utils.go, updateStorage).
+            pod = {**pod, "volumes": [volume for volume in pod["volumes"] or () if volume.get("name") not in claims]}
         counted = kind not in ("DaemonSet", "Job", "CronJob")
         lacks, lacks_since = _find_lack(kind, spec, status)
         return cls(

@@ -33,7 +33,6 @@ class VolumeBinding:
 
     def filter_claim(self, request: Request, pod: PodToStart, split: Split) -> str:
         """Note the nodes from which the volume is not reached; returns why the others are ok."""
-        index, claim = self._index, request.claim
         if request.missing:
             return "the claim does not exist"
         volume = self._claims.find_volume(request)
@@ -44,14 +43,6 @@ class VolumeBinding:
             message = f"{request.volume_key}: several volumes fit, and different nodes reach them"
             split.doubt(split.nodes, "CSI-W21", message, "set spec.volumeName in the claim")
             return ""
-        # If the node is gone, the external-provisioner asks the scheduler for another one
-        # (https://github.com/kubernetes-csi/external-provisioner, pkg/controller/controller.go, prepareProvision).
-        if claim.selected_node in index.bit and self._claims.is_bound_late(request):
-            outside = index.all & ~index.bit.get(claim.selected_node, 0)
-            message = f"{request.volume_key}: the scheduler has selected node {claim.selected_node} for its volume"
-            remedy = f"if provisioning hangs: kubectl -n {claim.namespace} annotate pvc {claim.name} volume.kubernetes.io/selected-node-"
-            split.block(outside, "CSI-W20", message, remedy)
-            return "the scheduler has chosen the node"
         if not request.open or self._claims.is_bound_late(request):
             self._check_free_volumes(request, split)
             return "its volume is selected or provisioned where the pod goes"

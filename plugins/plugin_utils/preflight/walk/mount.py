@@ -15,7 +15,7 @@ from functools import cached_property
 
 from ...base.grouped import group_values
 from ...catalog import in_tree
-from ...catalog.translation import ZONES
+from ...catalog.translation import REGIONS, UNSPECIFIED, ZONES
 from ...catalog.versions import parse, parse_image_tag
 from ...kube.times import parse_time
 from ..facts.placement import Requirement
@@ -151,10 +151,11 @@ class Mounts:
         )
         if lacks:
             split.note("no", by_csi, lacks)
-        zone = subject.handle.zone
-        if outside := nodes & self._find_nodes_outside(zone, subject.driver):
-            message = f"its handle names zone {zone}, and no node of another zone can attach it"
-            remedy = f"set spec.nodeAffinity of the volume to zone {zone}, so that the scheduler avoids other nodes"
+        for word, place, outside in self._list_nodes_outside(subject):
+            message = f"its handle names {word} {place}, and no node of another {word} can attach it"
+            remedy = f"set spec.nodeAffinity of the volume to {word} {place}, so that the scheduler avoids other nodes"
+            if word == "account":
+                remedy = "move the data to a disk in the project or subscription of the nodes"
             split.block(outside, "CSI-V31", message, remedy)
         if subject.driver in self._unattached:
             return
@@ -164,6 +165,13 @@ class Mounts:
                 if findings:
                     split.note("no" if findings[0].severity == "blocker" else "unknown", nodes, findings)
                     return
+        if subject.volume is not None and subject.volume.deleting:
+            # As csiAttach of pkg/controller/csi_handler.go of https://github.com/kubernetes-csi/external-attacher.
+            attachments = self._index.attachments_of.get(key, ())
+            attached = unite(self._index.bit.get(entry.node, 0) for entry in attachments if entry.attached)
+            message = "it is being deleted, and its attacher attaches it to no other node"
+            remedy = "set persistentVolumeReclaimPolicy to Retain, scale its workload to 0, then recreate volume and claim for its disk"
+            split.block(by_csi & ~attached, "CSI-V24", message, remedy)
         if subject.driver not in self._declared and not subject.inline:
             message = f"kubelets wait for an attachment by {subject.driver}, and none was ever made"
             remedy = "check that the driver's external-attacher runs, and that its CSIDriver exists"
@@ -173,14 +181,17 @@ class Mounts:
         if _is_for_one_node(subject):
             self._check_one_node(pod, subject, split, volume)
 
-    def _find_nodes_outside(self, zone: str, driver: str) -> int:
-        """The nodes that say that they are in another zone than this."""
-        if not zone:
-            return 0
-        driver_entry = BY_NAME.get(driver)
-        keys = (*ZONES, *(driver_entry.topology_keys if driver_entry is not None else ()))
-        zoned = self._index.find_matching(tuple((Requirement(key, "Exists"),) for key in keys), exact=True)
-        return zoned & ~unite(self._index.find_labelled(key, zone) for key in keys)
+    def _list_nodes_outside(self, subject: Subject) -> Iterator[tuple[str, str, int]]:
+        """The nodes that say that they are elsewhere than a volume by its handle: what the handle names, its value, and these nodes."""
+        handle, driver, index = subject.handle, BY_NAME.get(subject.driver), self._index
+        zones = (*ZONES, *(driver.topology_keys if driver is not None else ()))
+        for word, place, keys in (("zone", handle.zone, zones), ("region", handle.region, REGIONS)):
+            if place not in ("", UNSPECIFIED):
+                labelled = index.find_matching(tuple((Requirement(key, "Exists"),) for key in keys), exact=True)
+                yield word, place, labelled & ~unite(index.find_labelled(key, place) for key in keys)
+        if handle.account not in ("", UNSPECIFIED):
+            nodes = unite(nodes for account, nodes in index.accounts.items() if account != handle.account.lower())
+            yield "account", handle.account, nodes
 
     def _check_migration(self, subject: Subject, split: Split) -> None:
         """Where kubelet and control plane go different ways, the one waits for what the other does not do."""

@@ -15,7 +15,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.html 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.terminal import render_terminal
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report, Target
 from situations.base import VSPHERE, operator
-from situations.cluster import SHOP, csi, healthy, pod_spec, volume, workload
+from situations.cluster import SHOP, claim_of, csi, healthy, pod_spec, volume, workload
 from situations.named import SITUATIONS
 from situations.taken import PAIRS
 from situations.world import World
@@ -136,6 +136,38 @@ def test_what_is_optional_or_always_there_is_no_dependency() -> None:
 def test_the_secret_of_a_share_is_assumed() -> None:
     share = evaluate(PAIRS["an_smb_share_without_secret"].world(wrong=False).snapshot())
     assert "1 Secret (of PersistentVolume pv-x)" in assumed(share)["references"]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ({"flexVolume": {"driver": "microsoft.com/smb.cmd"}}, "flexVolume of PersistentVolume pv-x"),
+        ({"hostPath": {"path": "C:\\data", "type": "Directory"}}, "1 host path (path of PersistentVolume pv-x)"),
+    ],
+    ids=["flexVolume", "hostPath"],
+)
+def test_what_a_volume_needs_of_its_node_is_assumed(source: dict[str, Any], expected: str) -> None:
+    world = healthy().copy()
+    volume(world, "pv-x", source, "x")
+    workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
+    assert expected in " ".join(assumed(evaluate(world.snapshot())).values())
+
+
+def test_the_parameters_of_a_class_are_assumed_until_it_has_made_a_volume() -> None:
+    world = healthy().copy()
+    secret = {f"csi.storage.k8s.io/node-publish-secret-{part}": "${pvc.namespace}" for part in ("name", "namespace")}
+    parameters = {"csi.storage.k8s.io/fstype": "ntfs", "diskformat": "thin", **secret}
+    world.add(
+        "StorageClass", "made", provisioner=VSPHERE.name, parameters=parameters,
+        volumeBindingMode="WaitForFirstConsumer",
+    )  # fmt: skip
+    claim_of(world, "x", storage_class="made")
+    workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
+    references = assumed(evaluate(world.snapshot()))["references"]
+    assert "diskformat of PersistentVolumeClaim shop/x" in references
+    assert "csi.storage.k8s.io/node-publish-secret-name of PersistentVolumeClaim shop/x" in references
+    volume(world, "pv-made", csi(VSPHERE.name, "fcd-made"), storage_class="made", provisioned_by=VSPHERE.name)
+    assert "diskformat" not in assumed(evaluate(world.snapshot()))["references"]
 
 
 def test_the_list_from_which_the_daemon_of_the_operator_starts_services_is_assumed() -> None:
