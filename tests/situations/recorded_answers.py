@@ -291,10 +291,9 @@ def predict_roll(snapshot: Snapshot, names: Iterable[str]) -> Report:
 
 def explain_roll_error(roll: Roll, stop: str) -> str:
     """Why a prediction is wrong; empty if it is right or claims nothing."""
-    first = next((node for node in roll.nodes if node.answer != "yes"), None)
     if roll.answer == "yes":
         return f"too hopeful: stops at {stop}" if stop else ""
-    if roll.answer == "no" and (first is None or stop != first.node):
-        word = "too hopeful" if stop and first is not None and stop < first.node else "too wary"
+    if roll.answer == "no" and stop != roll.stops_at and not (roll.or_before and stop and stop < roll.stops_at):
+        word = "too hopeful" if stop and stop < roll.stops_at else "too wary"
         return f"{word}: predicted {roll.because}, stops at {stop or 'no node'}"
     return ""

@@ -71,22 +71,32 @@ def simulate_roll(
     workloads: Sequence[Workload],
     next_pods: Mapping[str, Sequence[PodToStart]],
     verdicts: Mapping[str, WorkloadVerdict],
+    replacements: Mapping[str, Mapping[str, Answer]],
 ) -> Roll | None:
-    """Roll all Windows nodes in the order of their names; None where there are none. next_pods: by workload."""
+    """Roll all Windows nodes in the order of their names; None where there are none.
+
+    next_pods: by workload. replacements: by workload and pod, of workloads of which not all pods fare alike.
+    """
     if unread := [name for name in _LISTS if name in index.unread]:
         return Roll("unknown", f"{', '.join(unread)} could not be read", ())
     if not index.windows:
         return None
-    simulation = _Simulation(index, scheduler, workloads, next_pods, verdicts)
+    simulation = _Simulation(index, scheduler, workloads, next_pods, verdicts, replacements)
     most = min(_MOST_WAYS, _MOST_PLACEMENTS // max(1, len(simulation.pods)))
     ways = [simulation.roll(seed) for seed in range(most if most >= _LEAST_WAYS else 1)]
     nodes = tuple(simulation.compare(name, [way[name] for way in ways]) for name in ways[0])
     first = next((node for node in nodes if node.answer != "yes"), None)
-    if first is not nodes[0] and (waiting := simulation.find_waiting_pod()):
+    stop = next((node for node in nodes if node.answer == "no"), None)
+    waiting = simulation.find_waiting_pod() if first is not nodes[0] else ""
+    if stop is not None:
+        is_early = stop is not first or bool(waiting)
+        place = f"{stop.node} or before" if is_early else stop.node
+        return Roll("no", f"node {place}: {stop.because}", nodes, stop.node, is_early)
+    if waiting:
         return Roll("unknown", f"{waiting} waits for a node now, and may take the room of pods that move", nodes)
     if first is None:
         return Roll("yes", f"{format_number(len(nodes), 'Windows node')} can be drained one after the other", nodes)
-    return Roll(first.answer, f"node {first.node}: {first.because}", nodes)
+    return Roll("unknown", f"node {first.node}: {first.because}", nodes)
 
 
 class _Simulation:
@@ -99,9 +109,11 @@ class _Simulation:
         workloads: Sequence[Workload],
         next_pods: Mapping[str, Sequence[PodToStart]],
         verdicts: Mapping[str, WorkloadVerdict],
+        replacements: Mapping[str, Mapping[str, Answer]],
     ) -> None:
         self._index, self._scheduler, self._infos, self._next_pods = index, scheduler, scheduler.infos, next_pods
         self._infos.send_away(())
+        self._replacements = replacements
         self._names = index.list_names(index.windows)
         self._budgets = index.snapshot.budgets
         # By node, how many pods of each shape belong to a workload that is evaluated.
@@ -144,10 +156,12 @@ class _Simulation:
         starting = {pod.name: pod for pod in self._next_pods[workload.key]}
         # Equal shapes once: there are many pods.
         next_shapes: dict[tuple[int, tuple[tuple[str, int], ...]], PodShape] = {}
-        answer: Answer = verdict.starts_again if verdict else "yes"
-        because = f"see {workload.key}" if answer != "yes" else ""
+        of_workload: Answer = verdict.starts_again if verdict else "yes"
+        answers = self._replacements.get(workload.key, {})
         for pod in pods:
             next_pod = starting.get(pod.name) or [*starting.values()][-1]
+            answer = answers.get(next_pod.name, of_workload)
+            because = f"see {workload.key}" if answer != "yes" else ""
             named, created = limits.collect_needs(next_pod)
             volumes = Counter({driver: count // next_pod.count for driver, count in created.items()})
             volumes.update(driver for driver, _volume in named)

@@ -181,11 +181,16 @@ class NodeRoll:
 
 @dataclass(frozen=True, slots=True)
 class Roll:
-    """Whether an upgrade that drains the Windows nodes one after the other finishes, and what stops it first."""
+    """Whether an upgrade that drains the Windows nodes one after the other finishes, and what stops it first.
+
+    stops_at: the node at which it surely stops, empty if there is none. or_before: it may stop at an earlier one.
+    """
 
     answer: Answer
     because: str
     nodes: tuple[NodeRoll, ...]
+    stops_at: str = ""
+    or_before: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,7 @@ def evaluate(
             evaluator.evaluate_workload(workload, walks)
     evaluator.mark_crowded_workloads()
     verdicts, stopping = evaluator.verdicts, evaluator.stopping.union(cluster_findings if evaluator.verdicts else ())
-    roll = simulate_roll(index, scheduler, use.workloads, subjects.next_pods, verdicts)
+    roll = simulate_roll(index, scheduler, use.workloads, subjects.next_pods, verdicts, evaluator.replacements)
     return WorkloadsEvaluation(tuple(verdicts.values()), tuple(evaluator.findings), frozenset(stopping), roll)
 
 
@@ -124,6 +124,8 @@ class _Evaluator:
         self._vetoes = (*lists, *cluster_findings)
         self._starting: list[StartingWorkload] = []
         self.verdicts: dict[str, WorkloadVerdict] = {}
+        # Of workloads of which only some pods do not start, or not all of them together, the answers by pod.
+        self.replacements: dict[str, Mapping[str, Answer]] = {}
         self.findings: list[Finding] = []
         # With a list that was not read it is unknown which workloads there are.
         self.stopping: set[Finding] = set(lists)
@@ -135,12 +137,16 @@ class _Evaluator:
         of_volumes = [finding for answer in volumes for finding in answer.findings]
         workload_findings = [*_check_workload(self._index, workload)]
         answer, because = _decide_answer(workload, walks, workload_findings, bool(volumes))
+        of_pods = walks.worst is not None and because == walks.worst[1]
         if answer == "yes" and (shortage := self._capacity.check_workload(workload, walks.places)):
-            answer, because = "no", shortage.message
+            answer, because, of_pods = "no", shortage.message, True
             workload_findings.append(shortage)
         if answer == "yes" and (crowding := self._check_crowding(workload, walks.places)):
             answer, because = "no" if crowding.severity == "blocker" else "unknown", crowding.message
+            of_pods = True
             workload_findings.append(crowding)
+        if of_pods and not self._vetoes and not any(pod.waits for pod in workload.pods):
+            self.replacements[workload.key] = walks.decide_replacements()
         if workload.done:
             answer, because = "yes", "it is complete and creates no more pods"
         # Each of these makes the workload unknown or not ready, a note too.

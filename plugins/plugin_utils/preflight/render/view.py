@@ -257,10 +257,8 @@ def format_roll(roll: Roll) -> str:
     if roll.answer == "yes":
         return f"An upgrade that drains node by node finishes: {roll.because}."
     first = next((node for node in roll.nodes if node.answer != "yes"), None)
-    sure = next((node for node in roll.nodes if node.answer == "no"), None)
-    if sure is not None:
-        before = "" if sure is first and roll.answer == "no" else " or before"
-        return f"An upgrade that drains node by node stops at node {sure.node}{before}."
+    if roll.stops_at:
+        return f"An upgrade that drains node by node stops at node {roll.stops_at}{' or before' if roll.or_before else ''}."
     reason = f"see node {first.node}" if first is not None and first.because in roll.because else roll.because
     return f"Whether an upgrade that drains node by node finishes is unknown: {reason}."
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .. import verdict
 from ..index import Index, unite
@@ -138,12 +138,13 @@ class Walks:
         find_daemon_nodes: Callable[[PodToStart], int],
         filter_lasting: Rule,
     ) -> None:
-        self._index = index
+        self._index, self._rules = index, rules
         self._everywhere = everywhere = workload.kind == "DaemonSet"
         nodes = index.windows
         if everywhere:
             # Where it has pods on no node, the whole walk says why.
             nodes = nodes & unite(find_daemon_nodes(pod) for pod in pods) or nodes
+        self._nodes = nodes
         self._all = tuple(walk(index, pod, nodes, rules) for pod in pods)
         lasting: Rules = {"bind": rules["bind"], "provision": rules["provision"], "schedule": (filter_lasting,)}
         self.linux = unite(
@@ -193,6 +194,17 @@ class Walks:
     def places(self) -> tuple[tuple[PodToStart, int], ...]:
         """Its pods, each with the nodes where the scheduler may put it."""
         return tuple((walked.pod, walked.placed) for walked in self._all)
+
+    def decide_replacements(self) -> dict[str, verdict.Answer]:
+        """By name, whether each of its pods starts in place of one of today, whose part of the quotas is free then."""
+        answers: dict[str, verdict.Answer] = {walked.pod.name: "yes" for walked in self._all}
+        for answer, walked in self._stopped:
+            pod = walked.pod
+            answers[pod.name] = answer
+            if pod.expected > len(pod.leaving):
+                replacement = walk(self._index, replace(pod, expected=0), self._nodes, self._rules)
+                answers[pod.name] = starts(replacement, self._everywhere)
+        return answers
 
     def describe_places(self) -> str:
         """Where its pods start."""

@@ -210,10 +210,34 @@ def test_with_a_pod_that_waits_the_upgrade_may_stop_before_the_node_that_is_sure
     stateless(world, "web", ["win-1"])
     pod(world, "bare", pod_spec(), on="win-2")
     pod(world, "late", pod_spec(**cpu("9")))
-    assert rolled(world).answer == "unknown"
+    roll = rolled(world)
+    assert (roll.answer, roll.stops_at, roll.or_before) == ("no", "win-2", True)
+    assert roll.because.startswith("node win-2 or before: ")
+    assert "stops at node win-2 or before." in render_terminal(evaluate(world.snapshot()), 200)
     world.remove("Pod", "bare", SHOP)
     pod(world, "bare", pod_spec(), on="win-1")
-    assert rolled(world).answer == "no"
+    roll = rolled(world)
+    assert (roll.answer, roll.stops_at, roll.or_before) == ("no", "win-1", False)
+
+
+def test_a_pod_of_today_takes_the_part_of_the_quota_that_it_has() -> None:
+    world = healthy()
+    world.get("Deployment", "web", SHOP)["spec"]["replicas"] = 3
+    hard = {"count/pods": "8"}
+    world.add("ResourceQuota", "quota", SHOP, spec={"hard": hard}, status={"hard": hard, "used": hard})
+    report = evaluate(world.snapshot())
+    answers = {entry.workload: entry.starts_again for entry in report.workloads}
+    assert answers["Deployment shop/web"] == "no"
+    assert report.roll is not None
+    assert report.roll.answer == "yes"
+
+
+def test_an_ordinal_that_does_not_start_again_stops_the_upgrade_at_its_own_node() -> None:
+    world = healthy()
+    world.get("PersistentVolumeClaim", "data-db-1", SHOP)["status"]["phase"] = "Lost"
+    roll = rolled(world)
+    assert (roll.answer, roll.stops_at) == ("no", "win-2")
+    assert on(roll, "win-1").answer == "yes"
 
 
 def test_without_the_budgets_the_upgrade_is_unknown() -> None:
