@@ -459,8 +459,6 @@ def workload(
     if kind == "CronJob":
         own = {"schedule": "0 3 * * *", "jobTemplate": {"spec": own}}
     status = more.pop("status", {"replicas": own["replicas"]} if "replicas" in own else {})
-    if "replicas" in status:
-        status.setdefault("readyReplicas", status["replicas"])
     made = world.add(kind, name, namespace, metadata={"labels": labels}, spec={**own, **more}, status=status)
     owner = owner_reference(kind, name, namespace)
     if kind == "Deployment" and nodes:

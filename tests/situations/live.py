@@ -84,6 +84,11 @@ def a_stateful_set_with_a_pod_that_is_not_ready(world: World) -> None:
     world.get("StatefulSet", "db", SHOP)["status"]["readyReplicas"] = 1
 
 
+@situation("CSI-W23", starts_again={"StatefulSet shop/db": "unknown"})
+def a_stateful_set_without_a_ready_pod(world: World) -> None:
+    world.get("StatefulSet", "db", SHOP)["status"]["observedGeneration"] = 1
+
+
 # The API server deletes at once what no finalizer holds.
 _NO_DELETION = "a real API server deletes it"
 

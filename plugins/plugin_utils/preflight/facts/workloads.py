@@ -305,8 +305,11 @@ def _find_lack(kind: str, spec: Mapping[str, Any], status: Mapping[str, Any]) ->
     created = int(status.get("currentNumberScheduled" if of_nodes else "replicas") or 0)
     if created < wanted:
         return f"{created} of its {wanted} pods exist", ""
-    ready = int(status.get("numberReady" if of_nodes else "readyReplicas") or 0)
-    return (f"{ready} of its {created} pods are Ready", "") if ready < created else ("", "")
+    ready = status.get("numberReady" if of_nodes else "readyReplicas")
+    if ready is None and not status.get("observedGeneration"):
+        # A controller leaves out a zero; this status is of none.
+        return "", ""
+    return (f"{ready or 0} of its {created} pods are Ready", "") if (ready or 0) < created else ("", "")
 
 
 def _parallel(spec: Mapping[str, Any]) -> int:
