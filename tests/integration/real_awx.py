@@ -11,6 +11,7 @@ Packages and a migrated database are kept in the cache; each start has a copy of
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 import os
@@ -226,6 +227,7 @@ class Awx:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                start_new_session=True,
             )
         self._stopping.append((process, end))
 
@@ -280,6 +282,11 @@ class Awx:
         """End every process, the last one first."""
         for process, end in reversed(self._stopping):
             process.send_signal(end)
+            # The dispatcher waits for its jobs.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(20)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         self._ports.close()
 

@@ -92,11 +92,11 @@ class Bench:
         self.cut: Counter[str] = Counter()
         self.awx = Awx(real_awx.prepare(), folder)
         with ExitStack() as ending:
-            ending.callback(self.awx.stop)
-            self.awx.start_database()
             images = {real_awx.OWN_IMAGE: {"PATH": f"{Path(lane('2.16')[0]).parent}:{COMMANDS}"}}
             self.mesh = Mesh(folder / "mesh", real_awx.CONTROL, images, own=folder / "jobs")
             ending.callback(self.mesh.stop)
+            ending.callback(self.awx.stop)
+            self.awx.start_database()
             self.awx.start_services()
             paths = [f"{ROOT}:{ROOT}:ro", f"{self.mesh.support}:{SUPPORT}:rw"]
             self.awx.request("PATCH", "settings/jobs/", {"AWX_ISOLATION_SHOW_PATHS": paths})
