@@ -41,7 +41,7 @@ def test_pods_run_only_where_readiness_predicts(lab: Lab) -> None:
 def test_claims_are_bound_as_readiness_predicts(lab: Lab) -> None:
     """Before the volume controller has seen them; then again under their names, when their volumes are Released."""
     oracle = SchedulingOracle(lab.api, lab.state.kubeconfigs["admin"])
-    clusters = [claim_alone(f"{SEED}-{number}") for number in range(40)]
+    clusters = [claim_alone(f"{SEED}-{number}") for number in range(20)]
     before, words = oracle.bound(clusters)
     assert not before, yaml.safe_dump(before)
     assert min(words.count("Bound"), words.count("Pending")) > 5
