@@ -16,7 +16,7 @@ from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ..plugin_utils.drivers import declared
 from ..plugin_utils.drivers.apply import DeployRequest, deploy, plan
 from ..plugin_utils.drivers.rollout.apply import RollResult
-from ..plugin_utils.drivers.rollout.decide import RollOptions, find_wrong_sizes
+from ..plugin_utils.drivers.rollout.decide import RollOptions, RollStep, find_wrong_sizes
 from ..plugin_utils.drivers.rollout.facts import RolloutHost
 from ..plugin_utils.kube import kinds
 from ..plugin_utils.kube.apply import Outcome
@@ -74,13 +74,10 @@ class ActionModule(ClusterAction):
         if self.check_mode:
             planned = plan(client, request)
             self._note(planned.outcome)
-            if planned.roll is not None and planned.rolls:
+            if (state := planned.state) is not None and planned.rolls:
                 self.result["changed"] = True
-                self.result["roll"] = {
-                    **planned.roll.as_dict(),
-                    "step": "plan",
-                    "replaced": list(planned.roll.state.old),
-                }
+                replaced = tuple(state.old)
+                self.result["roll"] = {**RollResult(RollStep("wait"), state, replaced).as_dict(), "step": "plan"}
             return
         try:
             self._deploy(client, request, f"{metadata['namespace']}/{metadata['name']}")
@@ -101,7 +98,6 @@ class ActionModule(ClusterAction):
         for text in list_warnings(done.roll):
             self.warn(text)
         if failed := explain_failed_roll(done.roll, name, driver.title):
-            self.result["roll"] = {key: self.result["roll"][key] for key in ("step", "left", "down", "replaced")}
             raise failed
 
     def _label_nodes(self, client: Client) -> dict[str, Any]:

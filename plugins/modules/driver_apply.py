@@ -79,10 +79,6 @@ roll:
     step:
       description: V(finish), V(stop) if a node failed, V(plan) in check mode.
       type: str
-    states:
-      description: Each node with C(node), C(state) (V(old), V(moving), V(down) or V(done)) and C(why).
-      type: list
-      elements: dict
     left:
       description: Nodes of other runs whose pod has another template.
       type: list

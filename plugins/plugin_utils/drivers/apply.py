@@ -37,24 +37,24 @@ class DeployRequest:
 
 @dataclass(frozen=True, slots=True)
 class DeployPlan:
-    """What deploying changes. definitions: objects that this run applies. roll: the Nodes as they are, None if no
-    DaemonSet of ours runs, or nothing of it changes."""
+    """What deploying changes. definitions: objects that this run applies. state: of the Nodes, None if no DaemonSet of
+    ours runs, or nothing of it changes."""
 
     definitions: Sequence[dict[str, Any]]
     outcome: Outcome
     options: RollOptions
-    roll: RollResult | None = None
+    state: RollState | None = None
 
     @property
     def rolls(self) -> bool:
         """Whether pods of this run's Nodes have another template."""
-        return self.roll is not None and bool(self.roll.state.old)
+        return self.state is not None and bool(self.state.old)
 
     @property
     def needs_lease(self) -> bool:
         """Whether a running DaemonSet changes."""
         changes = any(change.kind == "DaemonSet" and change.action != "none" for change in self.outcome.changes)
-        return self.roll is not None and (self.rolls or changes)
+        return self.state is not None and (self.rolls or changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +93,14 @@ def plan(client: Client, request: DeployRequest) -> DeployPlan:
         # The first run with Nodes of the DaemonSet applies the template, and checks it there.
         other_definitions = [item for item in request.definitions if item is not plugin]
         outcome = Applier(client).plan(other_definitions)
-        return DeployPlan(other_definitions, outcome, options, RollResult(RollStep("wait"), state, evaluation))
+        return DeployPlan(other_definitions, outcome, options, state)
     if state.old or not same_template:
         kept = _find_kept(client, request, plugin)
         refused = list_refusals(picture, evaluation, state, kept, lambda: _list_uses(client, request))
         refused += _find_missing_access(client, namespace) if state.old else ()
         if refused:
             raise ClusterError("\n".join(refused), "roll_refused")
-    return DeployPlan(request.definitions, outcome, options, RollResult(RollStep("wait"), state, evaluation))
+    return DeployPlan(request.definitions, outcome, options, state)
 
 
 def _retry_canary(failed: FailedTemplate, options: RollOptions, state: RollState, subject: str) -> RollOptions:
@@ -121,12 +121,12 @@ def deploy(client: Client, request: DeployRequest, notify: Notify, applied: Call
     applied: called once objects were written. ClusterError as of plan, and locked if another run keeps the Lease.
     """
     deploy_plan = plan(client, request)
-    if deploy_plan.roll is None or not deploy_plan.needs_lease:
+    if deploy_plan.state is None or not deploy_plan.needs_lease:
         return _apply(client, deploy_plan, applied)
     plugin = find_daemon_set(list(request.definitions))
     name, namespace = str(plugin["metadata"]["name"]), str(plugin["metadata"]["namespace"])
     # As long as another run may take for all Nodes, one after the other.
-    patience = request.options.node_timeout * max(1, len(deploy_plan.roll.state.expected))
+    patience = request.options.node_timeout * max(1, len(deploy_plan.state.expected))
     with hold_lease(client, namespace, name, notify, patience) as bound:
         # While Nodes restart, so may the API server.
         bound.retry_for = max(bound.retry_for, request.options.node_timeout)
@@ -151,10 +151,8 @@ def _apply(client: Client, deploy_plan: DeployPlan, applied: Callable[[Outcome],
     if outcome.changed:
         outcome = Applier(client).apply(deploy_plan.definitions)
     applied(outcome)
-    return Deployment(
-        outcome,
-        deploy_plan.roll and replace(deploy_plan.roll, step=RollStep("finish", nodes=deploy_plan.roll.state.left)),
-    )
+    state = deploy_plan.state
+    return Deployment(outcome, None if state is None else RollResult(RollStep("finish", nodes=state.left), state))
 
 
 def _make_view(client: Client, request: DeployRequest, plugin: Mapping[str, Any]) -> RolloutView:

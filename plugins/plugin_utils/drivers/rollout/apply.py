@@ -73,7 +73,6 @@ class RollResult:
 
     step: RollStep
     state: RollState
-    evaluation: Evaluation
     replaced: tuple[str, ...] = ()
     failed: FailedTemplate | None = None
 
@@ -81,7 +80,6 @@ class RollResult:
         """For a task's result."""
         return {
             "step": self.step.kind,
-            "states": describe_nodes(self.state, self.evaluation),
             "left": list(self.state.left),
             "down": list(self.state.down),
             "replaced": list(self.replaced),
@@ -132,7 +130,7 @@ def roll_pods(
                 deleted.update(pod.uid for pod in deleted_pods)
                 replaced += [pod.node for pod in deleted_pods]
         if step.kind not in ("wait", "replace"):
-            return RollResult(step, state, evaluation, tuple(replaced))
+            return RollResult(step, state, tuple(replaced))
     raise AssertionError("a rollout is watched until it ends")
 
 

@@ -36,7 +36,7 @@ def ended(step: RollStep, *, of_run: tuple[str, ...] = NAMES[:3]) -> RollResult:
         registrations={name: registration(name) for name in NAMES},
     )
     evaluation = evaluate(observed, GateRules())
-    return RollResult(step, find_state(observed, evaluation, RollOptions(of_run)), evaluation)
+    return RollResult(step, find_state(observed, evaluation, RollOptions(of_run)))
 
 
 def text(roll: RollResult) -> str:

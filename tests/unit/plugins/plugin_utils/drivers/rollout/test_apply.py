@@ -164,7 +164,7 @@ def test_canary_first_then_batches_and_never_more_than_max_unavailable() -> None
     assert report.step.kind == "finish"
     assert fleet.replaced == fleet.names
     assert fleet.away == 3
-    assert {node["state"] for node in report.as_dict()["states"]} == {"done"}
+    assert set(report.state.done) == set(fleet.names)
 
 
 def test_no_node_follows_before_the_canary_works() -> None:
