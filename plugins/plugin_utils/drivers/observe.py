@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from ..catalog.base import Driver
@@ -17,7 +16,7 @@ from ..kube.access import Need, list_rules
 from ..kube.client import Client
 from ..kube.daemon_set import ObservedDaemonSet
 from ..kube.errors import ClusterError
-from ..kube.labels import MANAGER, read_creation
+from ..kube.labels import MANAGER
 from ..kube.node import ObservedNode
 from ..kube.permissions import Binding, find_missing_rules, list_bind_commands
 from .installed import list_controllers
@@ -46,7 +45,7 @@ def read_snapshot(client: Client, driver: Driver, desired: DriverRequest) -> Dri
     openshift = _read_openshift_release(client, installed, observed)
     live = {name: client.get(kinds.NAMESPACE, name) for name in namespaces}
     listed = client.list(kinds.DAEMON_SET).items
-    daemon_sets = tuple(replace(ObservedDaemonSet.from_object(item), made=read_creation(item)) for item in listed)
+    daemon_sets = tuple(map(ObservedDaemonSet.from_object, listed))
     claimed = any(
         daemon_set.managed_by != MANAGER and not daemon_set.ready and daemon_set.is_node_plugin_of(driver.name)
         for daemon_set in daemon_sets

@@ -190,7 +190,7 @@ def check_providers(
             continue
         same_name = (provider.namespace, provider.name) == (namespace, driver.daemonset)
         if not provider.serving and not same_name:
-            yield _warn_about_claim(driver, provider, snapshot)
+            yield _warn_about_claim(driver, provider)
             continue
         keep = "keep it and omit this driver"
         if owner.recreates:
@@ -232,17 +232,11 @@ def check_providers(
     yield from _check_unfinished_handover(driver, desired, snapshot, own_plugins)
 
 
-def _warn_about_claim(driver: Driver, provider: ownership.Provider, snapshot: DriverSnapshot) -> Finding:
+def _warn_about_claim(driver: Driver, provider: ownership.Provider) -> Finding:
     """A DaemonSet that only names a driver's folder does not block the deployment of the driver."""
-    observed = next(
-        daemon_set
-        for daemon_set in snapshot.daemon_sets
-        if (daemon_set.namespace, daemon_set.name) == (provider.namespace, provider.name)
-    )
-    creation_note = f", created {observed.made}" if observed.made else ""
     message = (
         f"it is to provide {driver.name} on Windows nodes, but none of its pods is Ready and no node has registered "
-        f"the driver through it; it is {ownership.describe_owner(provider.owner)}{creation_note}"
+        f"the driver through it; it is {ownership.describe_owner(provider.owner)}"
     )
     remedy = (
         "if it should provide the driver, repair it first, because two node plugins remove each other's "

@@ -29,7 +29,7 @@ class ObservedDaemonSet:
     host_paths: what its pods mount from the host. words: paths among the arguments and variables of its containers, which is where
     HostProcess modes name their directories. Both in lower case with single backslashes. host_ports: ports of the node that its pods
     take. marks: labels that show its owner. mode: annotation of ours. going: it is being deleted. ready: how many of
-    its pods are Ready. made: when and with which program it was created; empty where that was not asked.
+    its pods are Ready.
     """
 
     namespace: str
@@ -45,7 +45,6 @@ class ObservedDaemonSet:
     mode: str = ""
     going: bool = False
     ready: int = 0
-    made: str = ""
 
     @classmethod
     def from_object(cls, daemon_set: Mapping[str, Any]) -> ObservedDaemonSet:

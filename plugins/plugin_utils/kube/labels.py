@@ -88,12 +88,3 @@ class Marks:
             if value:
                 mark = f"label {key}={value}" if key in self.labels else f"annotation {key}"
                 yield tool, mark, source.format(value.partition(":")[0])
-
-
-def read_creation(live: Mapping[str, Any]) -> str:
-    """When an object was created and with which program: Kubernetes keeps no user, only what a client calls itself."""
-    metadata = live["metadata"]
-    writers = [entry for entry in metadata.get("managedFields") or [] if not entry.get("subresource")]
-    first: Mapping[str, Any] = min(writers, key=lambda entry: str(entry.get("time", "")), default={})
-    by = f" with {first['manager']}" if first.get("manager") else ""
-    return f"{metadata['creationTimestamp']}{by}" if metadata.get("creationTimestamp") else ""

@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverController, DriverSnapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import read_creation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 
 VSPHERE = DRIVERS["vsphere"]
@@ -58,7 +56,7 @@ def daemon_set(name: str, home: str = HOME, path: str = PLUGIN_DIR, **more: Any)
 def observed(name: str, home: str = HOME, path: str = PLUGIN_DIR, **more: Any) -> ObservedDaemonSet:
     """The same, in the form of a plan's facts."""
     live = daemon_set(name, home, path, **more)
-    return replace(ObservedDaemonSet.from_object(live), made=read_creation(live))
+    return ObservedDaemonSet.from_object(live)
 
 
 def snapshot(**spoilt: Any) -> DriverSnapshot:
