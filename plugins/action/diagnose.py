@@ -79,7 +79,6 @@ class ActionModule(ClusterAction):
         self.result.update(
             diagnosis=[serialize(diagnosis) for diagnosis in diagnoses],
             lines=[*(describe_workload(cluster.workload) if cluster.workload else ()), *render(diagnoses)],
-            controller={"installed": dict(controller.installed), "missing": sorted(controller.missing)},
         )
         if not is_passed(diagnoses, options["fail_on"]):
             # The list above it on the screen has all of them.

@@ -118,7 +118,6 @@ def describe(evaluation: Evaluation, daemon_set: DaemonSetFacts | None) -> dict[
         counts = {key: facts[key] for key in ("namespace", "name", "desired", "current", "ready")}
     return {
         "verdict": evaluation.verdict,
-        "settled": evaluation.settled,
         "daemonset": counts,
         "nodes": [node.as_dict() for node in evaluation.nodes],
         "others": [{"node": name, "reason": reason} for name, reason in evaluation.others],

@@ -58,8 +58,4 @@ lines:
   returned: always
   type: list
   elements: str
-controller:
-  description: Releases of the controller's packages, and missing packages.
-  returned: always
-  type: dict
 """

@@ -93,9 +93,6 @@ rollout:
     verdict:
       description: Verdict of the worst node, one of V(green), V(unproven), V(waiting), V(red).
       type: str
-    settled:
-      description: Whether waiting longer would change nothing.
-      type: bool
     daemonset:
       description: Namespace, name and counts of the DaemonSet, null when there is none.
       type: dict

@@ -90,7 +90,7 @@ def ended(
 
 def unread(why: str) -> dict[str, Any]:
     """The rollout of a driver that could not be read: neither green nor broken."""
-    return {"verdict": "unproven", "settled": True, "nodes": [], "others": [], "trouble": [], "unread": why}
+    return {"verdict": "unproven", "nodes": [], "others": [], "trouble": [], "unread": why}
 
 
 def _brief(rollout: Mapping[str, Any]) -> dict[str, Any]:

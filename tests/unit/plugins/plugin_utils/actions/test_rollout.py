@@ -25,7 +25,6 @@ def node(name: str, verdict: str, lack: str = "") -> dict[str, Any]:
 def rollout(verdict: str, *nodes: dict[str, Any], trouble: tuple[dict[str, str], ...] = ()) -> dict[str, Any]:
     return {
         "verdict": verdict,
-        "settled": verdict != "waiting",
         "daemonset": None,
         "nodes": list(nodes),
         "others": [{"node": "win-9", "reason": "no plugin pod: label is missing"}],
