@@ -129,7 +129,7 @@ def release_keeper(path: str) -> None:
 
 
 def end_run(holder: str, why: str) -> None:
-    """Terminate the run, and kill it if that does not help. holder: as holder_of() made it."""
+    """Terminate the run, and kill it if that does not help. holder: as of kube.holder."""
     number = int(holder.split("/")[-1].partition("-")[0])
     line = f"\nkubewin.csi: {why}. The run is terminated; a task in progress may continue. Run again to continue the upgrade.\n"
     if not is_dead(holder):

@@ -98,7 +98,7 @@ class Instance:
 class Observation:
     """A cluster as far as an inventory needs it.
 
-    server: URL of the API server. read_at: RFC 3339. platform: a key of deploy.ownership.PLATFORMS, empty for any other.
+    server: URL of the API server. read_at: RFC 3339. platform: a key of drivers.ownership.PLATFORMS, empty for any other.
     """
 
     server: str

@@ -37,7 +37,7 @@ class Held:
 
     @classmethod
     def from_object(cls, lease: Mapping[str, Any] | None, server_time: datetime) -> Held | None:
-        """Read a coordination.k8s.io/v1 Lease; None if no run holds it or its holder has ended. now: the API server's clock."""
+        """Read a coordination.k8s.io/v1 Lease; None if no run holds it or its holder has ended. server_time: the API server's clock."""
         spec = (lease or {}).get("spec") or {}
         holder, renewed = str(spec.get("holderIdentity") or ""), parse_time(spec.get("renewTime"))
         if lease is None or not holder or is_dead(holder):

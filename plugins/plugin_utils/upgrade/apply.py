@@ -38,7 +38,7 @@ class UpgradeObserver:
     def __init__(self, client: Client, operator: str, check: Callable[[], None]) -> None:
         self._client, self._operator, self._check = client, operator, check
         self._refused: dict[str, tuple[float, str]] = {}
-        # Nodes that may start, as of Rules.
+        # Nodes that may start, as of UpgradeRules.
         self.only: frozenset[str] | None = None
 
     def record_refusal(self, uid: str, why: str) -> None:

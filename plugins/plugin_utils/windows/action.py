@@ -138,5 +138,5 @@ class WindowsAction(ActionBase):
         return {name: value for name, value in templated.items() if value not in blank}
 
 
-# As in plugin_utils/cluster_action.py: what is loaded by now needs no garbage collection in the processes that Ansible forks.
+# As in actions/cluster_action.py: what is loaded by now needs no garbage collection in the processes that Ansible forks.
 gc.freeze()

@@ -116,7 +116,7 @@ def _render_flags(options: Mapping[str, Any], version: str) -> tuple[str, ...]:
 
 
 def build_desired(options: Mapping[str, Any]) -> model.Desired:
-    """The desired state of a csi_proxy task; that of for_info where no driver needs csi-proxy.
+    """The desired state of a csi_proxy task; that of build_desired_for_info where no driver needs csi-proxy.
 
     Raises NodeError for everything that can be known to be wrong without the node.
     """

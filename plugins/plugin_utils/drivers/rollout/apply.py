@@ -46,7 +46,7 @@ Notify = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class FailedTemplate:
-    """A template that failed on a canary. template: as of facts.template_hash. message: what failed there."""
+    """A template that failed on a canary. template: as of facts.hash_template. message: what failed there."""
 
     template: str
     node: str

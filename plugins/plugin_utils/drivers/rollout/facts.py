@@ -55,7 +55,7 @@ class DaemonSetFacts:
     """The plugin's DaemonSet.
 
     pipes: what its pods mount, bare names. pod_spec: selector, affinity and tolerations. revision: hash of its template, empty
-    where it is not known. template: of template_hash, empty where it is not compared.
+    where it is not known. template: of hash_template, empty where it is not compared.
     """
 
     namespace: str
