@@ -11,28 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from . import kinds
+from .client import Client
 from .compare import Change, compare_object
 from .errors import ClusterError, is_stale_write
 from .kinds import Kind
-from .transport import Answer
 
 # Writes of others between the two requests of a comparison, before it is made over both states.
 _TRIES = 8
 # Of no object that exists. A server-side apply with it creates an object, and conflicts if there is one; tried on kube-apiserver 1.36.
 _ABSENT = "1"
-
-
-class Objects(Protocol):
-    """What is needed of a Client."""
-
-    def get(self, kind: Kind, name: str, namespace: str | None = None) -> dict[str, Any] | None:
-        """One object, None when it does not exist."""
-
-    def apply(self, definition: Mapping[str, Any], *, dry_run: bool, force: bool = False) -> Answer:
-        """Server-side apply of one object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +41,7 @@ class Outcome:
 class Applier:
     """Server-side apply of a list of objects with one read before the first write. force: take fields over from other managers."""
 
-    def __init__(self, client: Objects, *, force: bool = False) -> None:
+    def __init__(self, client: Client, *, force: bool = False) -> None:
         self._client = client
         self._force = force
         self._warnings: dict[str, None] = {}
