@@ -9,6 +9,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...base.waiting import Awaited, Waits
@@ -30,7 +31,7 @@ from ...kube.pod import is_owned_by
 from ...kube.quiesce import plan_cordon, plan_uncordon, wait_until_idle
 from ..model import name_record
 from ..observe import read_begun_handover
-from ..ownership import Provider, detect_platform_of_nodes, find_owner
+from ..ownership import detect_platform_of_nodes, find_owner
 from ..removal import make_selector
 from ..removal_observe import read_uses
 from ..rollout.facts import DaemonSetFacts
@@ -100,7 +101,7 @@ class HandoverExecutor:
         listed = client.list(kinds.DAEMON_SET).items
         nodes = [ObservedNode.from_object(node) for node in client.list_windows_nodes()]
         running_on = detect_platform_of_nodes(client.read_version(), nodes)
-        theirs: list[tuple[Provider, HandoverSide]] = []
+        theirs: list[HandoverSide] = []
         installed_plugin = None
         for item in listed:
             observed = ObservedDaemonSet.from_object(item)
@@ -110,7 +111,7 @@ class HandoverExecutor:
             if owner is None:
                 installed_plugin = item
             else:
-                theirs.append((Provider(observed.namespace, observed.name, owner), self._side(item, nodes)))
+                theirs.append(replace(self._side(item, nodes), owner=owner))
         own_plugin = installed_plugin or self._definition
         record_of = self._begun()
         waiting = WaitingNode.from_object(installed_plugin) if installed_plugin is not None else None

@@ -30,7 +30,7 @@ from ...catalog.base import Driver
 from ...kube.errors import ClusterError
 from ...kube.labels import HANDOVER, MANAGED_BY, MANAGER, PART_OF
 from ..model import name_record
-from ..ownership import Provider, describe_owner
+from ..ownership import Owner, describe_owner
 from ..removal import VolumeUse, list_pipes
 
 Direction = Literal["to_platform", "to_kubewin"]
@@ -41,6 +41,8 @@ REPLACED = "kubewin.io/replaced"
 # On our DaemonSet, beside HANDOVER: the node that it is about.
 _WAITING = "kubewin.io/handover-node"
 
+_OURS = Owner("of this collection", "", recreates=False, how="")
+
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _BY_NAME = "metadata.name"
 
@@ -49,7 +51,7 @@ _BY_NAME = "metadata.name"
 class HandoverSide:
     """One of the two node plugins.
 
-    mode: how it reaches the host. away: by Node, why its DaemonSet puts no pod there. pods: by Node, the pod's name.
+    mode: how it reaches the host. away: by Node, why its DaemonSet puts no pod there. pods: by Node, the pod's name. owner: whose it is.
     """
 
     namespace: str
@@ -57,11 +59,12 @@ class HandoverSide:
     mode: str
     away: Mapping[str, str] = field(default_factory=dict)
     pods: Mapping[str, str] = field(default_factory=dict)
+    owner: Owner = _OURS
 
     @property
-    def title(self) -> str:
-        """As text."""
-        return f"DaemonSet {self.namespace}/{self.name}"
+    def path(self) -> str:
+        """Namespace and name."""
+        return f"{self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +72,14 @@ class HandoverState:
     """What a hand-over is decided from.
 
     ours: None where it is not installed; as it would be where it is still to come. theirs: the others that serve the
-    driver, each with whose it is. begun: what a hand-over to ours has begun to replace, "namespace/name". uses: volumes
+    driver. begun: what a hand-over to ours has begun to replace, "namespace/name". uses: volumes
     of the driver on Windows nodes.
     """
 
     driver: Driver
     nodes: tuple[str, ...]
     ours: HandoverSide | None
-    theirs: tuple[tuple[Provider, HandoverSide], ...]
+    theirs: tuple[HandoverSide, ...]
     begun: str = ""
     left: tuple[str, ...] = ()
     waiting: str = ""
@@ -115,11 +118,9 @@ def _plan_handover_to_platform(scene: HandoverState, replace: str) -> Handover:
             f"a hand-over from {scene.begun} to this collection's node plugin is not finished. Finish it first, with "
             f"kubewin_handover=to_kubewin and kubewin_replace={scene.begun}",
         )
-    named = [pair for pair in scene.theirs if replace in ("", f"{pair[0].namespace}/{pair[0].name}")]
+    named = [side for side in scene.theirs if replace in ("", side.path)]
     if own_side is None:
-        return Handover(
-            (), (), named[0][1] if named else None, lines=("this collection's node plugin is not installed",)
-        )
+        return Handover((), (), named[0] if named else None, lines=("this collection's node plugin is not installed",))
     if not named:
         reason = f"{replace} does not provide" if replace else "nothing else provides"
         return _refuse(
@@ -127,11 +128,11 @@ def _plan_handover_to_platform(scene: HandoverState, replace: str) -> Handover:
             "unmounted there. Enable it on the platform, then run again",
         )
     if len(named) > 1:
-        listed = ", ".join(pair[0].title for pair in named)
+        listed = ", ".join(f"DaemonSet {side.path}" for side in named)
         return _refuse(
             f"several DaemonSets provide {driver.name}: {listed}. Name the one to take over with kubewin_replace"
         )
-    provider, other_side = named[0]
+    other_side = named[0]
     nodes = tuple(name for name in scene.nodes if name in own_side.pods or name not in own_side.away)
     if scene.waiting in scene.nodes:
         # A run was interrupted there; this node is finished before any other one is changed.
@@ -139,15 +140,14 @@ def _plan_handover_to_platform(scene: HandoverState, replace: str) -> Handover:
     uncovered_nodes = [f"{name} ({other_side.away[name]})" for name in nodes if name in other_side.away]
     if uncovered_nodes:
         return _refuse(
-            f"{provider.title} has no pod on {', '.join(uncovered_nodes)}: these nodes would be without a node plugin. "
+            f"DaemonSet {other_side.path} has no pod on {', '.join(uncovered_nodes)}: these nodes would be without a node plugin. "
             "Extend it to them, or move workloads with volumes away from them and exclude them from this collection's "
             "DaemonSet",
         )
     if refusal := _explain_drain(scene, own_side.mode, other_side.mode, nodes):
         return _refuse(refusal)
     done = tuple(name for name in scene.nodes if name not in nodes and name not in other_side.away)
-    own_name = f"{own_side.namespace}/{own_side.name}"
-    line = f"from {own_name} of this collection to {provider.title}, {describe_owner(provider.owner)}"
+    line = f"from {own_side.path} of this collection to DaemonSet {other_side.path}, {describe_owner(other_side.owner)}"
     return Handover(nodes, done, other_side, lines=(line,))
 
 
@@ -161,7 +161,7 @@ def _plan_handover_to_kubewin(scene: HandoverState, replace: str) -> Handover:
         return _refuse(
             f"a hand-over from {scene.begun} is not finished. Finish it first, with kubewin_replace={scene.begun}",
         )
-    named = next((pair for pair in scene.theirs if f"{pair[0].namespace}/{pair[0].name}" == replace), None)
+    named = next((side for side in scene.theirs if side.path == replace), None)
     if named is None and not scene.begun:
         if own_side is not None and own_side.pods:
             return Handover(
@@ -173,12 +173,11 @@ def _plan_handover_to_kubewin(scene: HandoverState, replace: str) -> Handover:
         return _refuse(
             f"DaemonSet {replace} does not provide {driver.name} on Windows nodes{_describe_candidates(scene)}"
         )
-    if named is not None and named[0].owner.recreates:
-        owner = named[0].owner
+    if named is not None and named.owner.recreates:
         return _refuse(
-            f"{named[0].title} is {describe_owner(owner)} and would be recreated. First: {owner.how}",
+            f"DaemonSet {replace} is {describe_owner(named.owner)} and would be recreated. First: {named.owner.how}"
         )
-    other_providers = [pair[0].title for pair in scene.theirs if pair is not named]
+    other_providers = [f"DaemonSet {side.path}" for side in scene.theirs if side is not named]
     if other_providers:
         return _refuse(f"{', '.join(other_providers)} also provides {driver.name}. Remove one of them first")
     if own_side is None:
@@ -189,7 +188,7 @@ def _plan_handover_to_kubewin(scene: HandoverState, replace: str) -> Handover:
             f"{replace} is in another namespace than this collection's DaemonSet ({own_side.namespace}), which cannot "
             f"adopt its pods. Set the role's namespace to {namespace}",
         )
-    nodes = scene.left if named is None else tuple(name for name in scene.nodes if name in named[1].pods)
+    nodes = scene.left if named is None else tuple(name for name in scene.nodes if name in named.pods)
     away = [f"{name} ({own_side.away[name]})" for name in nodes if name in own_side.away]
     if away:
         return _refuse(
@@ -197,16 +196,16 @@ def _plan_handover_to_kubewin(scene: HandoverState, replace: str) -> Handover:
             "node plugin. If the label kubewin.io/csi-proxy is missing, first run enable_csi with the tag proxy for "
             "their hosts",
         )
-    if named is not None and (refusal := _explain_drain(scene, named[1].mode, own_side.mode, nodes)):
+    if named is not None and (refusal := _explain_drain(scene, named.mode, own_side.mode, nodes)):
         return _refuse(refusal)
     done = tuple(name for name in scene.nodes if name not in nodes and name not in own_side.away)
-    owner_text = f", {describe_owner(named[0].owner)}" if named is not None else " (begun before)"
-    line = f"from DaemonSet {replace}{owner_text} to {own_side.namespace}/{own_side.name} of this collection"
-    return Handover(nodes, done, None if named is None else named[1], lines=(line,))
+    owner_text = f", {describe_owner(named.owner)}" if named is not None else " (begun before)"
+    line = f"from DaemonSet {replace}{owner_text} to {own_side.path} of this collection"
+    return Handover(nodes, done, named, lines=(line,))
 
 
 def _describe_candidates(scene: HandoverState) -> str:
-    candidates = [f"{pair[0].namespace}/{pair[0].name} ({describe_owner(pair[0].owner)})" for pair in scene.theirs]
+    candidates = [f"{side.path} ({describe_owner(side.owner)})" for side in scene.theirs]
     return f"; there is {', '.join(candidates)}" if candidates else f"; nothing provides {scene.driver.name} there"
 
 

@@ -294,7 +294,7 @@ class HandoverRun:
 
 def describe_handover(plan: Handover) -> dict[str, Any]:
     """The hand-over as the module returns it."""
-    other_plugin = f"{plan.other.namespace}/{plan.other.name}" if plan.other is not None else ""
+    other_plugin = plan.other.path if plan.other is not None else ""
     summary = [*plan.lines]
     summary.append("still to hand over: " + (", ".join(plan.nodes) or "none"))
     if plan.done:

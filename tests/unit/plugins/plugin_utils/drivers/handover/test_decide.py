@@ -18,7 +18,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.decid
     make_exclusion_patch,
     plan_handover,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import Owner, Provider
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import Owner
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import VolumeUse
 from unit.plugins.plugin_utils.drivers.worlds import HOME, VSPHERE, daemon_set
 
@@ -38,12 +38,11 @@ def side(name: str, *on: str, mode: str = "csi_proxy", home: str = HOME, **away:
     )
 
 
-def they(owner: Owner, *on: str, name: str = "theirs", **more: Any) -> tuple[Provider, HandoverSide]:
-    made = side(name, *on, **more)
-    return Provider(made.namespace, name, owner), made
+def they(owner: Owner, *on: str, name: str = "theirs", **more: Any) -> HandoverSide:
+    return dataclasses.replace(side(name, *on, **more), owner=owner)
 
 
-def scene(ours: HandoverSide | None, *theirs: tuple[Provider, HandoverSide], **more: Any) -> HandoverState:
+def scene(ours: HandoverSide | None, *theirs: HandoverSide, **more: Any) -> HandoverState:
     return HandoverState(**{"driver": VSPHERE, "nodes": NODES, "ours": ours, "theirs": theirs, **more})
 
 
