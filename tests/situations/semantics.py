@@ -186,6 +186,11 @@ def a_class_with_half_of_a_secret(world: World) -> None:
 
 
 @situation("CSI-V26", starts_again={"Deployment shop/new": "no"})
+def a_class_with_a_reserved_parameter_that_is_unknown(world: World) -> None:
+    _claim_of_class(world, VSPHERE.name, **{"csi.storage.k8s.io/fsgroup": "1"})
+
+
+@situation("CSI-V26", starts_again={"Deployment shop/new": "no"})
 def a_class_that_names_its_file_system_twice(world: World) -> None:
     _claim_of_class(world, VSPHERE.name, **{"csi.storage.k8s.io/fstype": "ntfs"}, fsType="ntfs")
 

@@ -240,6 +240,13 @@ def a_second_volume_of_a_disk_that_nothing_uses(world: World) -> None:
     volume(world, "pv-copy", csi(VSPHERE.name, "fcd-0"), policy="Retain")
 
 
+@situation("CSI-V25", starts_again={"StatefulSet shop/db": "yes"})
+def a_released_volume_of_a_disk_whose_claim_was_made_again(world: World) -> None:
+    former = volume(world, "pv-former", csi(VSPHERE.name, "fcd-0"), policy="Retain")
+    former["spec"]["claimRef"] = {"namespace": SHOP, "name": "data-db-0", "uid": "former"}
+    former["status"]["phase"] = "Released"
+
+
 @situation("CSI-V25", starts_again={"StatefulSet shop/db": "unknown", "Deployment shop/copy": "unknown"})
 def two_volumes_with_one_handle(world: World) -> None:
     on_windows(world, "copy", csi(VSPHERE.name, "fcd-0"))

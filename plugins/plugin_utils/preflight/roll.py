@@ -328,7 +328,8 @@ class _Simulation:
             outcome.stop("no", f"{pod.name} is not evicted: PodDisruptionBudgets {names} both select it")
             return
         budget = budgets[0]
-        answer: Answer = "no" if budget.healthy >= budget.expected else "unknown"
+        # One that expects no pod, and selects this one, is not counted yet.
+        answer: Answer = "no" if budget.healthy >= budget.expected > 0 else "unknown"
         why = f"needs {budget.desired} healthy pods and has {self._healthy[pod.budgets[0]]}"
         if answer == "no" and not any(pod.budgets[0] in waiting_pod.budgets for waiting_pod in waiting):
             why += f". Allow an eviction: kubectl -n {budget.namespace} edit poddisruptionbudget {budget.name}"

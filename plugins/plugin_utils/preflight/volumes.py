@@ -98,9 +98,14 @@ def _find_twins(index: Index, subjects: Subjects) -> dict[tuple[str, str], tuple
     by_disk = group_values((handle, volume) for handle, volume in handles if handle is not None and handle in evaluated)
 
     def is_used(volume: ObservedVolume) -> bool:
-        # Of a claim that was not read, Linux workloads are the users.
-        elsewhere = volume.phase == "Bound" and volume.claim not in index.claims
-        return volume.name in subjects.subjects or volume.claim in subjects.used_claims or elsewhere
+        claim = index.claims.get(volume.claim)
+        # Of a claim that was not read, Linux workloads are the users; one that was made again has another volume.
+        used = (
+            volume.phase == "Bound"
+            if claim is None
+            else claim.volume == volume.name and claim.key in subjects.used_claims
+        )
+        return volume.name in subjects.subjects or used
 
     return {
         handle: (sorted(twin.name for twin in twins), sum(map(is_used, twins)))

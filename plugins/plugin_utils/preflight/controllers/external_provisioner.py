@@ -34,6 +34,8 @@ def find_parameter_error(parameters: Mapping[str, str]) -> str:
             other = key.removesuffix("space") if key.endswith("space") else f"{key}space"
             if not parameters[key] or not parameters.get(other):
                 return f"has parameter {key}, expected {other} too"
+        elif key.startswith(_RESERVED) and key != FS_TYPE:
+            return f"has the unknown parameter {key}"
     return ""
 
 

@@ -132,6 +132,13 @@ def test_a_budget_stops_the_upgrade_when_the_first_pod_finds_no_place() -> None:
     assert roll.because.endswith("PodDisruptionBudget shop/one needs 1 healthy pods and has 1")
 
 
+def test_a_budget_that_was_not_counted_yet_leaves_the_upgrade_unknown() -> None:
+    world = nodes(2)
+    stateless(world, "web", ["win-1"])
+    budget(world, "new", "web", 0, 0)
+    assert rolled(world).answer == "unknown"
+
+
 def test_two_budgets_for_a_pod_stop_the_upgrade() -> None:
     world = nodes(2)
     stateless(world, "web", ["win-1"])
