@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from situations.base import VSPHERE, situation
-from situations.cluster import SHOP, claim_of, pod_spec, workload
+from situations.cluster import SHOP, claim_of, csi, pod_spec, volume, workload
 from situations.world import Object, World
 
 WEB = "Deployment shop/web"
@@ -143,3 +143,22 @@ def a_job_of_another_controller(world: World) -> None:
 @situation("CSI-W23", starts_again={"Job shop/batch": "unknown"})
 def a_job_without_a_pod(world: World) -> None:
     _run_job(world, 0)
+
+
+@situation(starts_again={"Job shop/batch": "yes"})
+def a_job_that_is_suspended_by_a_zero(world: World) -> None:
+    _run_job(world, 0, parallelism=0)
+
+
+@situation(starts_again={"Job shop/batch": "yes"})
+def a_job_that_is_about_to_fail(world: World) -> None:
+    _run_job(world, backoffLimit=1)
+    status = world.get("Job", "batch", SHOP)["status"]
+    status["conditions"] = [{"type": "FailureTarget", "status": "True", "lastTransitionTime": world.ago(minutes=1)}]
+
+
+@situation(starts_again={"Job shop/alone": "yes"})
+def a_job_with_one_pod_left_for_its_disk(world: World) -> None:
+    volume(world, "pv-alone", csi(VSPHERE.name, "fcd-alone"), "alone")
+    status = {"active": 1, "succeeded": 2, "startTime": world.ago(hours=1)}
+    workload(world, "Job", "alone", pod_spec("alone"), on=["win-1"], status=status, parallelism=3, completions=3)

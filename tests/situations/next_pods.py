@@ -245,6 +245,12 @@ def pods_that_their_quota_already_counts(world: World) -> None:
     _add_quota(world, {"pods": "4"}, {"pods": "4"})
 
 
+@situation("CSI-W20", starts_again={"CronJob shop/nightly": "no", WEB: "yes"}, only_here=_NO_LIMITS)
+def a_cron_job_whose_finished_jobs_use_up_a_quota(world: World) -> None:
+    _add_quota(world, {"count/jobs.batch": "4"}, {"count/jobs.batch": "4"})
+    workload(world, "CronJob", "nightly", pod_spec("share"))
+
+
 @situation("CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "no"}, only_here=_NO_LIMITS)
 def pods_without_requests_where_a_quota_counts_them(world: World) -> None:
     _add_quota(world, {"requests.cpu": "100"}, {"requests.cpu": "0"})

@@ -170,6 +170,9 @@ class Admission:
                     message = f"{quota_name} refuses its pods: it counts {missing}, and a container sets none"
                     split.block(split.nodes, "CSI-W20", message, "set it in the pod template, or add a LimitRange")
                 excess = excess or find_quota_excess(quota, sum_up_pod(admit.resources), missing_pods)
+            if pod.workload.startswith("CronJob "):
+                # Finished Jobs count too.
+                excess = excess or find_quota_excess(quota, {"count/jobs.batch": 1000}, 1)
             if quota.used is None:
                 split.doubt(split.nodes, "CSI-W21", f"{quota_name} is not counted yet", "run preflight again")
             elif excess:

@@ -22,12 +22,13 @@ from .verdict import Assumption
 # In the order of a report: what is assumed, by what pods depend on.
 _GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "admission": (
-        "Admission webhooks, policies and OpenShift's default node selector accept the next pods and claims",
+        "Webhooks, policies, optional admission plugins, and of OpenShift SCCs, cluster quotas and the default node selector "
+        "accept the next pods and claims",
         (),
     ),
     "room": (
-        "The room that nodes have now stays for the next pods: no pod of higher priority takes it, and no autoscaler removes a "
-        "node; available controllers of drivers do their work",
+        "The scheduler has its default plugins, and the room that nodes have now stays for the next pods: no pod of higher priority "
+        "takes it, and no autoscaler removes a node; available controllers of drivers do their work",
         ("device",),
     ),
     "nodes": (

@@ -125,7 +125,7 @@ TemplateList = _listed(
         ),
         status=_object(
             "replicas readyReplicas currentRevision updateRevision availableReplicas desiredNumberScheduled "
-            "currentNumberScheduled numberReady observedGeneration active failed startTime",
+            "currentNumberScheduled numberReady observedGeneration active failed succeeded startTime",
             conditions=_CONDITIONS,
         ),
     )

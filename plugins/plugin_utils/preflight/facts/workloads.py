@@ -157,6 +157,10 @@ class PluginTemplate:
     selector: tuple[tuple[str, str], ...] = ()
 
 
+# The last two come first, while pods still run (https://github.com/kubernetes/kubernetes, pkg/controller/job/job_controller.go).
+_ENDS_OF_JOBS = ("Complete", "Failed", "SuccessCriteriaMet", "FailureTarget")
+
+
 @dataclass(frozen=True, slots=True)
 class ObservedTemplate:
     """Something that makes pods: Deployment, StatefulSet, DaemonSet, ReplicaSet, ReplicationController, Job, CronJob.
@@ -221,10 +225,10 @@ class ObservedTemplate:
             name=name,
             owner=owner,
             replicas=int(1 if spec.get("replicas") is None else spec["replicas"]) if counted else None,
-            parallel=_parallel(outer),
+            parallel=_parallel(outer, int(status.get("succeeded") or 0)),
             finished=kind == "Job"
             and any(
-                condition.get("type") in ("Complete", "Failed") and condition.get("status") == "True"
+                condition.get("type") in _ENDS_OF_JOBS and condition.get("status") == "True"
                 for condition in status.get("conditions") or ()
             ),
             placement=Placement.from_spec(pod),
@@ -291,7 +295,8 @@ def _find_lack(kind: str, spec: Mapping[str, Any], status: Mapping[str, Any]) ->
     is not Ready.
     """
     if kind in ("Job", "CronJob"):
-        lacks_pods = status.get("startTime") and not status.get("active") and not spec.get("suspend")
+        asks_for_pods = not spec.get("suspend") and spec.get("parallelism") != 0
+        lacks_pods = asks_for_pods and status.get("startTime") and not status.get("active")
         return ("it has no pod", "") if lacks_pods else ("", "")
     for condition in status.get("conditions") or ():
         if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True":
@@ -312,11 +317,11 @@ def _find_lack(kind: str, spec: Mapping[str, Any], status: Mapping[str, Any]) ->
     return (f"{ready or 0} of its {created} pods are Ready", "") if (ready or 0) < created else ("", "")
 
 
-def _parallel(spec: Mapping[str, Any]) -> int:
-    """How many pods of a Job run at a time; of one that is suspended by a zero, one."""
+def _parallel(spec: Mapping[str, Any], succeeded: int) -> int:
+    """How many pods of a Job run at a time from now on; of one that is suspended by a zero, one."""
     parallelism = int(spec.get("parallelism") or 1)
     completions = spec.get("completions")
-    return max(1, parallelism if completions is None else min(parallelism, int(completions)))
+    return max(1, parallelism if completions is None else min(parallelism, int(completions) - succeeded))
 
 
 def _surges(kind: str, spec: Mapping[str, Any]) -> bool:
