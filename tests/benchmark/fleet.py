@@ -80,6 +80,8 @@ class Fleet:
             "/api/v1/serviceaccounts": Shelf.of([_service_account(PLUGINS, "vsphere-csi-node")]),
             "/api/v1/resourcequotas": Shelf.of([]),
             "/api/v1/limitranges": Shelf.of([]),
+            "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations": Shelf.of([]),
+            "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations": Shelf.of([]),
         }
 
     def hosts(self) -> list[dict[str, Any]]:

@@ -95,6 +95,7 @@ def test_an_account_with_the_small_role_enables_and_gets_what_was_not_checked(en
         "csidrivers",
         "jobs",
         "limitranges",
+        "mutatingwebhookconfigurations",
         "namespaces",
         "poddisruptionbudgets",
         "priorityclasses",
@@ -105,6 +106,7 @@ def test_an_account_with_the_small_role_enables_and_gets_what_was_not_checked(en
         "serviceaccounts",
         "statefulsets",
         "storageclasses",
+        "validatingwebhookconfigurations",
     ]
 
 

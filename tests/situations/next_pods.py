@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from situations.base import NO_OPENSHIFT, openshift, situation
+from situations.base import NO_OPENSHIFT, VSPHERE, openshift, situation
 from situations.cluster import SHOP, owner_reference, pod, pod_spec, undecided, windows_nodes, workload
 from situations.world import Object, World
 
@@ -218,6 +218,55 @@ def pods_whose_service_account_does_not_exist(world: World) -> None:
 def pods_whose_service_account_exists(world: World) -> None:
     world.add("ServiceAccount", "web", SHOP)
     _set_admission(world, serviceAccountName="web")
+
+
+# It asks the webhook for the pods of the situation, too.
+_NO_WEBHOOK = "a real API server creates no pod with this webhook"
+
+
+def _add_webhook(world: World, namespace: str = SHOP, **fields: object) -> None:
+    """A webhook of new pods in a namespace, whose Service does not exist."""
+    rule = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "scope": "*"}
+    webhook = {
+        "name": "pods.policy.example.com",
+        "clientConfig": {"service": {"namespace": "policy", "name": "gone"}},
+        "failurePolicy": "Fail",
+        "rules": [rule],
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+        **fields,
+    }
+    world.add("ValidatingWebhookConfiguration", "policy", webhooks=[webhook])
+
+
+@situation("CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "no"}, only_here=_NO_WEBHOOK)
+def a_webhook_without_its_service(world: World) -> None:
+    _add_webhook(world)
+
+
+@situation("CSI-W20", starts_again={WEB: "yes", "StatefulSet shop/db": "no"}, only_here=_NO_WEBHOOK)
+def a_webhook_without_its_service_that_node_plugins_need(world: World) -> None:
+    _add_webhook(world, VSPHERE.namespace)
+
+
+@situation("CSI-W21", starts_again={WEB: "unknown"}, only_here=_NO_WEBHOOK)
+def a_webhook_without_its_service_and_with_conditions(world: World) -> None:
+    _add_webhook(world, matchConditions=[{"name": "windows", "expression": "object.spec.os.name == 'windows'"}])
+
+
+@situation("CSI-W20", starts_again={WEB: "yes", "StatefulSet shop/db": "no"}, only_here=_NO_WEBHOOK)
+def a_webhook_without_its_service_for_other_pods(world: World) -> None:
+    labels = world.get("StatefulSet", "db", SHOP)["spec"]["template"]["metadata"]["labels"]
+    _add_webhook(world, objectSelector={"matchLabels": dict(labels)})
+
+
+@situation(starts_again={WEB: "yes", "StatefulSet shop/db": "yes"}, only_here=_NO_WEBHOOK)
+def webhooks_that_new_pods_do_not_need(world: World) -> None:
+    _add_webhook(world, failurePolicy="Ignore")
+    _add_webhook(
+        world, rules=[{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods/exec"]}]
+    )
+    world.add("Service", "there", "policy")
+    _add_webhook(world, clientConfig={"service": {"namespace": "policy", "name": "there"}})
 
 
 @situation("CSI-W20", starts_again={WEB: "yes", "StatefulSet shop/db": "no"})

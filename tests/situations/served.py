@@ -14,7 +14,7 @@ from situations.world import World
 KINDS: dict[str, Kind] = {one.kind: one for one in vars(kinds).values() if isinstance(one, Kind)}
 # Read one by one and by name; OpenShift's are not there elsewhere.
 OPENSHIFT = ("openshift-cluster-version", "openshift-config", "openshift-config-managed")
-SINGLE = ("ConfigMap", "ClusterVersion")
+SINGLE = ("ConfigMap", "ClusterVersion", "Service")
 
 
 def server(world: World) -> ApiPeer:

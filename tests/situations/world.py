@@ -15,7 +15,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.admission import PriorityClass
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.admission import PriorityClass, Webhook
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import (
     ObservedCluster,
     ObservedConfigMap,
@@ -63,6 +63,7 @@ API_VERSIONS = {
     **dict.fromkeys(("CSINode", "CSIDriver", "StorageClass", "VolumeAttachment"), "storage.k8s.io/v1"),
     "PodDisruptionBudget": "policy/v1",
     "PriorityClass": "scheduling.k8s.io/v1",
+    "ValidatingWebhookConfiguration": "admissionregistration.k8s.io/v1",
     "RuntimeClass": "node.k8s.io/v1",
     "ClusterVersion": "config.openshift.io/v1",
 }
@@ -157,9 +158,16 @@ class World:
             service_accounts=self._service_accounts(templates),
             quotas=tuple(ResourceQuota.from_object(one) for one in self.of("ResourceQuota")),
             limit_ranges=tuple(LimitRange.from_object(one) for one in self.of("LimitRange")),
+            missing_webhooks=tuple(self._list_missing_webhooks()),
             hosts=tuple(ObservedHost.from_option(one) for one in self.hosts),
             unread=tuple(self.unread),
         )
+
+    def _list_missing_webhooks(self) -> Iterator[Webhook]:
+        services = {f"{one['metadata']['namespace']}/{one['metadata']['name']}" for one in self.of("Service")}
+        for item in self.of("ValidatingWebhookConfiguration"):
+            webhooks = Webhook.list_from_object("ValidatingWebhookConfiguration", item)
+            yield from (webhook for webhook in webhooks if webhook.service not in services)
 
     def _service_accounts(self, templates: list[ObservedTemplate]) -> tuple[str, ...]:
         named = {f"{one.namespace}/{one.admit.service_account}" for one in templates}

@@ -62,6 +62,13 @@ DISRUPTION_BUDGET = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudge
 TEMPLATES = (DEPLOYMENT, STATEFUL_SET, DAEMON_SET, REPLICA_SET, REPLICATION_CONTROLLER, JOB, CRON_JOB)
 RESOURCE_QUOTA = Kind("v1", "ResourceQuota", "resourcequotas", True)
 LIMIT_RANGE = Kind("v1", "LimitRange", "limitranges", True)
+SERVICE = Kind("v1", "Service", "services", True)
+MUTATING_WEBHOOKS = Kind(
+    "admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", False
+)
+VALIDATING_WEBHOOKS = Kind(
+    "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", False
+)
 PRIORITY_CLASS = Kind("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", False)
 RUNTIME_CLASS = Kind("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", False)
 CSI_NODE = Kind("storage.k8s.io/v1", "CSINode", "csinodes", False)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from .facts.cluster import NODE_SELECTOR
+from .facts.scheduling import matches_labels
 from .facts.workloads import ObservedTemplate
 from .index import Index, version_of
 from .limits import (
@@ -48,6 +49,7 @@ class Admission:
         self._check_limit_ranger(pod, split)
         self._check_resource_quota(pod, split)
         self._check_node_selector(pod, split)
+        self._check_webhooks(pod, split)
         return [answer for answer in split.list_answers("") if answer.answer != "yes"]
 
     def check_plugins(self) -> Mapping[str, tuple[Finding, ...]]:
@@ -59,7 +61,9 @@ class Admission:
 
     def _check_template(self, template: ObservedTemplate) -> Iterator[Finding]:
         admit, key = self._index.admit(template), template.key
-        pod = PodToStart(key, template.namespace, template.name, template.placement, admit=admit, expected=0)
+        pod = PodToStart(
+            key, template.namespace, template.name, template.placement, shape=template.shape, admit=admit, expected=0
+        )
         for answer in self(pod, self._index.all):
             if answer.answer == "no" and answer.nodes == self._index.all:
                 yield from answer.findings
@@ -191,3 +195,17 @@ class Admission:
         message = f"{NODE_SELECTOR} of namespace {pod.namespace} is {namespace.selector}, which the node does not match"
         remedy = f"kubectl annotate namespace {pod.namespace} {NODE_SELECTOR}= --overwrite"
         split.block(split.nodes & ~nodes, "CSI-W20", message, remedy)
+
+    def _check_webhooks(self, pod: PodToStart, split: Split) -> None:
+        namespace = self._index.namespaces.get(pod.namespace)
+        if namespace is None:
+            return
+        labels = {**namespace.labels, "kubernetes.io/metadata.name": pod.namespace}
+        for webhook in self._index.snapshot.missing_webhooks:
+            if matches_labels(webhook.namespaces, labels) and matches_labels(webhook.pods, dict(pod.shape.labels)):
+                message = f"webhook {webhook.name} of {webhook.configuration} has to accept its pods, and its Service {webhook.service} does not exist"
+                remedy = f"deploy what serves it; if it is a leftover: kubectl delete {webhook.configuration}"
+                if webhook.is_conditional:
+                    split.doubt(split.nodes, "CSI-W21", message, remedy)
+                else:
+                    split.block(split.nodes, "CSI-W20", message, remedy)

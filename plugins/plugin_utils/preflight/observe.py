@@ -26,7 +26,7 @@ from ..kube.errors import ClusterError, GoneError
 from ..kube.kinds import Kind
 from ..kube.node import ObservedNode
 from . import wire
-from .facts.admission import PriorityClass
+from .facts.admission import PriorityClass, Webhook
 from .facts.cluster import (
     ObservedCluster,
     ObservedConfigMap,
@@ -166,6 +166,7 @@ class _Pass:
             service_accounts=self._list(kinds.SERVICE_ACCOUNT, wire.ServiceAccountList, _list_names(kept_templates)),
             quotas=self._list(kinds.RESOURCE_QUOTA, wire.QuotaList, _each(ResourceQuota.from_object)),
             limit_ranges=self._list(kinds.LIMIT_RANGE, wire.LimitRangeList, _each(LimitRange.from_object)),
+            missing_webhooks=self._read_missing_webhooks(),
             config_maps=self._read_config_maps(list_config_maps(controllers, kept_templates, names)),
             # Last, because all of the above adds to it.
             unread=tuple(dict.fromkeys(self._unread)),
@@ -205,6 +206,18 @@ class _Pass:
         selector = plugin.plugin.selector if plugin.plugin is not None else ()
         labels = ",".join(f"{key}={value}" for key, value in selector)
         return self._list(kinds.CONTROLLER_REVISION, wire.RevisionList, tuple, plugin.namespace, labels)
+
+    def _read_missing_webhooks(self) -> tuple[Webhook, ...]:
+        """Webhooks of new pods whose Service does not exist."""
+        webhooks = [
+            webhook
+            for kind in (kinds.MUTATING_WEBHOOKS, kinds.VALIDATING_WEBHOOKS)
+            for item in self._list(kind, wire.WebhookList, tuple)
+            for webhook in Webhook.list_from_object(kind.kind, item)
+        ]
+        services = {webhook.service: webhook.service.split("/") for webhook in webhooks}
+        found = {service: self._get(kinds.SERVICE, name, namespace) for service, (namespace, name) in services.items()}
+        return tuple(webhook for webhook in webhooks if found[webhook.service] is None)
 
     def _read_claims(
         self, scope: Scope, windows: frozenset[str]

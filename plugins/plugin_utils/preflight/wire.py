@@ -196,3 +196,14 @@ QuotaList = _listed(
     )
 )
 LimitRangeList = _listed(_object(metadata=_object("namespace name"), spec=_object("limits")))
+WebhookList = _listed(
+    _object(
+        metadata=_object("name"),
+        webhooks=_many(
+            _object(
+                "name failurePolicy rules namespaceSelector objectSelector matchConditions",
+                clientConfig=_object(service=_object("namespace name")),
+            )
+        ),
+    )
+)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the API server's admission reads of a pod, and the PriorityClasses that it asks. Pure."""
+"""What the API server's admission reads of a pod, and the PriorityClasses and webhooks that it asks. Pure."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...base.text import share_text
+from .placement import Term
 from .pod_security import NO_VIOLATIONS, Violations, find_violations
 from .resources import Amounts, PodResources, read_amounts
+from .scheduling import read_selector
 
 NO_RESOURCES = PodResources()
 PREEMPT_LOWER = "PreemptLowerPriority"
@@ -87,6 +89,50 @@ def _list_builds(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         for container in spec.get(field) or ():
             if match := _BUILD.search(image := str(container.get("image") or "")):
                 yield match[2] or _BUILDS[match[1] or "2019"], image
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """A webhook that has to accept each new pod that its selectors select.
+
+    configuration: "validatingwebhookconfiguration/name". service: what serves it, "namespace/name". is_conditional: expressions
+    decide too.
+    """
+
+    name: str
+    configuration: str
+    service: str
+    namespaces: Term
+    pods: Term
+    is_conditional: bool = False
+
+    @classmethod
+    def list_from_object(cls, kind: str, item: Mapping[str, Any]) -> Iterator[Webhook]:
+        """Read a MutatingWebhookConfiguration or ValidatingWebhookConfiguration of admissionregistration.k8s.io/v1: metadata (name),
+        webhooks (name, clientConfig.service, failurePolicy, rules, namespaceSelector, objectSelector, matchConditions).
+        """
+        for webhook in item.get("webhooks") or ():
+            service = (webhook.get("clientConfig") or {}).get("service")
+            rules = webhook.get("rules") or ()
+            if service and webhook.get("failurePolicy") != "Ignore" and any(map(_is_of_new_pods, rules)):
+                yield cls(
+                    name=str(webhook["name"]),
+                    configuration=f"{kind.lower()}/{item['metadata']['name']}",
+                    service=f"{service['namespace']}/{service['name']}",
+                    namespaces=read_selector(webhook.get("namespaceSelector") or {}) or (),
+                    pods=read_selector(webhook.get("objectSelector") or {}) or (),
+                    is_conditional=bool(webhook.get("matchConditions")),
+                )
+
+
+def _is_of_new_pods(rule: Mapping[str, Any]) -> bool:
+    """As Matcher of https://github.com/kubernetes/kubernetes, staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules."""
+    expected = {
+        "operations": ("*", "CREATE"), "apiGroups": ("*", ""), "apiVersions": ("*", "v1"),
+        "resources": ("*", "*/*", "pods", "pods/*"),
+    }  # fmt: skip
+    found = all(not set(rule.get(field) or ()).isdisjoint(values) for field, values in expected.items())
+    return found and rule.get("scope") != "Cluster"
 
 
 def _crosses_namespaces(affinity: Mapping[str, Any]) -> bool:

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from ...kube.node import ObservedNode
-from .admission import PriorityClass
+from .admission import PriorityClass, Webhook
 from .cluster import (
     ObservedCluster,
     ObservedConfigMap,
@@ -49,6 +49,7 @@ class Snapshot:
 
     hosts_at: by the controller's clock, which dated what hosts saw.
     service_accounts: of those that templates name, the ones that exist, "namespace/name".
+    missing_webhooks: those of new pods whose Service does not exist.
     shapes: of all pods that have not finished; pods_on: by node, their numbers there, below "" those of pods that wait for a node.
     """
 
@@ -76,6 +77,7 @@ class Snapshot:
     service_accounts: tuple[str, ...] = ()
     quotas: tuple[ResourceQuota, ...] = ()
     limit_ranges: tuple[LimitRange, ...] = ()
+    missing_webhooks: tuple[Webhook, ...] = ()
     hosts: tuple[ObservedHost, ...] = ()
     unread: tuple[Unread, ...] = ()
 

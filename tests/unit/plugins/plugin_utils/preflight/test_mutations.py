@@ -76,6 +76,7 @@ PARTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "admission RuntimeClass": (Admission, "_check_runtime_class", _note_nothing),
     "admission PodSecurity": (Admission, "_check_pod_security", _note_nothing),
     "admission OriginPodNodeEnvironment": (Admission, "_check_node_selector", _note_nothing),
+    "admission webhooks": (Admission, "_check_webhooks", _note_nothing),
     "controller PersistentVolumeController": (PersistentVolumeController, "__call__", _accept("bind")),
     "controller external-provisioner": (ExternalProvisioner, "__call__", _accept("provision")),
     "scheduler profile": (Scheduler, "_check_profile", _note_nothing),
@@ -98,9 +99,10 @@ PARTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
 }  # fmt: skip
 
 
-# There is no real kubelet and no OpenShift in the lab: what notices these are situations with the answers that we expect.
+# There is no real kubelet, no OpenShift and no webhook in the lab: what notices these are situations with the answers that we expect.
 WITHOUT_REAL_ANSWERS = (
-    "admission OriginPodNodeEnvironment", "kubelet admission", "kubelet attach", "kubelet stage", "kubelet publish",
+    "admission OriginPodNodeEnvironment", "admission webhooks", "kubelet admission", "kubelet attach", "kubelet stage",
+    "kubelet publish",
 )  # fmt: skip
 
 
