@@ -23,7 +23,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.observe impo
 from integration.kube import connect
 from integration.playbooks import ROOT, Run, play
 from lab.cluster.access import RBAC
-from lab.cluster.api import kubeconfig
+from lab.cluster.api import ApiError, kubeconfig
 from lab.faultproxy import Fault, FaultProxy
 from lab.handle import PATIENCE, Lab, eventually
 
@@ -38,6 +38,23 @@ ACCOUNT = f"system:serviceaccount:{NAMESPACE}:reader"
 OPENSHIFT = ("clusterversions", "clusterserviceversions")
 # Asked only where it has to be, which a test of its own brings about.
 REVISIONS = "controllerrevisions"
+# A webhook that no pod asks. Its Service is read.
+WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+WEBHOOK: dict[str, Any] = {
+    "apiVersion": "admissionregistration.k8s.io/v1",
+    "kind": "ValidatingWebhookConfiguration",
+    "metadata": {"name": "preflight"},
+    "webhooks": [
+        {
+            "name": "pods.preflight.example.com",
+            "clientConfig": {"service": {"namespace": NAMESPACE, "name": "gone"}},
+            "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}],
+            "namespaceSelector": {"matchLabels": {"example.com/asks": "true"}},
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+        }
+    ],
+}
 RULES = [rule for rule in ROLE["rules"] if rule["resources"][0] not in (*OPENSHIFT, REVISIONS)]
 
 
@@ -57,8 +74,10 @@ def token(lab: Lab) -> Iterator[str]:
     api.ensure(accounts, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "reader"}})
     api.ensure(f"{RBAC}/clusterroles", ROLE)
     api.ensure(f"{RBAC}/clusterrolebindings", binding)
+    api.ensure(WEBHOOKS, WEBHOOK)
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 7200}}
     yield str(api.post(f"{accounts}/reader/token", request)["status"]["token"])
+    api.gone(f"{WEBHOOKS}/preflight")
     api.gone(f"{RBAC}/clusterrolebindings/kubewin-preflight")
     api.gone(PATH)
     api.gone(f"/api/v1/namespaces/{NAMESPACE}")
@@ -233,6 +252,28 @@ def test_a_missing_rule_is_named_and_what_depends_on_it_is_not_ready(
     finally:
         lab.api.patch(PATH, {"rules": ROLE["rules"]})
         eventually(lambda: not take(connect(config)).unread, "the rules are back")
+
+
+def test_pods_are_refused_as_the_api_server_refuses_them_for_a_webhook_without_its_service(
+    lab: Lab, config: str, lost: str
+) -> None:
+    path = f"/api/v1/namespaces/{NAMESPACE}"
+    pod = {"metadata": {"name": "asked"}, "spec": {"containers": [{"name": "main", "image": "example.com/shop:1"}]}}
+    lab.api.patch(path, {"metadata": {"labels": {"example.com/asks": "true"}}})
+    try:
+        eventually(lambda: _is_refused(lab, f"{path}/pods", pod), "the API server asks the webhook")
+        causes = [finding for finding in evaluate(take(connect(config))).findings if finding.id == "CSI-W20"]
+        assert any("has to accept its pods, and its Service preflight/gone" in finding.message for finding in causes)
+    finally:
+        lab.api.patch(path, {"metadata": {"labels": {"example.com/asks": None}}})
+
+
+def _is_refused(lab: Lab, path: str, pod: dict[str, Any]) -> bool:
+    try:
+        lab.api.post(f"{path}?dryRun=All", pod)
+    except ApiError as error:
+        return "pods.preflight.example.com" in str(error)
+    return False
 
 
 @pytest.fixture

@@ -243,6 +243,12 @@ def a_webhook_without_its_service(world: World) -> None:
     _add_webhook(world)
 
 
+@situation("CSI-W20", starts_again={WEB: "no"}, only_here=_NO_WEBHOOK)
+def a_webhook_without_its_service_for_labelled_namespaces(world: World) -> None:
+    world.get("Namespace", SHOP)["metadata"].setdefault("labels", {})["policy.example.com/check"] = "true"
+    _add_webhook(world, namespaceSelector={"matchLabels": {"policy.example.com/check": "true"}})
+
+
 @situation("CSI-W20", starts_again={WEB: "yes", "StatefulSet shop/db": "no"}, only_here=_NO_WEBHOOK)
 def a_webhook_without_its_service_that_node_plugins_need(world: World) -> None:
     _add_webhook(world, VSPHERE.namespace)

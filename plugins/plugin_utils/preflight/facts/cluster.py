@@ -75,7 +75,7 @@ class ObservedController:
 
 @dataclass(frozen=True, slots=True)
 class ObservedNamespace:
-    """A Namespace. labels: those of Pod Security and of OpenShift's label sync only. selector: OpenShift's of nodes, None for none."""
+    """A Namespace. selector: OpenShift's of nodes, None for none."""
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -85,12 +85,10 @@ class ObservedNamespace:
     @classmethod
     def from_object(cls, namespace: Mapping[str, Any]) -> ObservedNamespace:
         """Read a core/v1 Namespace: metadata (name, labels, OpenShift's annotation of nodes), status.phase."""
-        labels = namespace["metadata"].get("labels") or {}
         annotations = namespace["metadata"].get("annotations") or {}
-        kept = ("pod-security.kubernetes.io/", "security.openshift.io/", "app.kubernetes.io/managed-by")
         return cls(
             name=str(namespace["metadata"]["name"]),
-            labels={key: str(value) for key, value in labels.items() if key.startswith(kept)},
+            labels=dict(namespace["metadata"].get("labels") or {}),
             phase=str((namespace.get("status") or {}).get("phase") or "Active"),
             selector=annotations.get(NODE_SELECTOR),
         )
