@@ -137,7 +137,7 @@ class _Evaluator:
         of_volumes = [finding for answer in volumes for finding in answer.findings]
         workload_findings = [*_check_workload(self._index, workload)]
         answer, because = _decide_answer(workload, walks, workload_findings, bool(volumes))
-        of_pods = walks.worst is not None and because == walks.worst[1]
+        of_pods = not workload.nowhere and walks.worst is not None and because == walks.worst[1]
         if answer == "yes" and (shortage := self._capacity.check_workload(workload, walks.places)):
             answer, because, of_pods = "no", shortage.message, True
             workload_findings.append(shortage)

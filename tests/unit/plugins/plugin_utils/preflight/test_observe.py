@@ -159,7 +159,9 @@ def test_progress_can_be_reported_at_any_time() -> None:
         take(create_client(lambda: get_api_client(host=peer.url, api_key="peer"), 20), reading=reading)
     (reported,) = at_volumes
     # A page is asked for before the one before it is decoded.
-    assert reported.endswith(("objects so far, now persistentvolumes (16)", "objects so far, now persistentvolumes (32)"))
+    assert reported.endswith(
+        ("objects so far, now persistentvolumes (16)", "objects so far, now persistentvolumes (32)")
+    )
     before = sum(shelf.count for path, shelf in SHELVES.items() if path in (NODES, PODS))
     assert int(reported.removeprefix("reading the cluster: ").split()[0].replace(",", "")) > before + 16
 
