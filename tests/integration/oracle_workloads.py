@@ -287,9 +287,6 @@ class WorkloadOracle:
             return "the API server does not accept it"
         if expected is None:
             expected = max(1, int(self._api.get(self._path(cluster))["status"].get("desiredNumberScheduled", 0)))
-        if pods and cluster.workload["spec"].get("podManagementPolicy") == "OrderedReady":
-            # The others wait until the one before is Ready, and no kubelet mounts its volume here.
-            expected = len(pods)
         if len(pods) < expected:
             return f"{len(pods)} of {expected} pods are created"
         for pod in pods:
