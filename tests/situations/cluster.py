@@ -556,24 +556,10 @@ def healthy(now: datetime = NOW) -> World:
     )
     attach(world, "pv-legacy", "win-1", vsphere, "[ds] kubevols/legacy.vmdk")
     workload(world, "Deployment", "legacy", pod_spec("legacy"), on=["win-1"])
-    managed = {
-        "azureDisk": {
-            "diskName": "d",
-            "diskURI": "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/disks/d",
-            "kind": "Managed",
-            "fsType": "ntfs",
-            "cachingMode": "ReadWrite",
-            "readOnly": False,
-        }
-    }
-    volume(world, "pv-static", managed, "static", policy="Retain")
-    attach(
-        world,
-        "pv-static",
-        "win-2",
-        azure_disk,
-        "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/disks/d",
-    )
+    disk = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/disks/d"
+    managed = {"diskName": "d", "diskURI": disk, "kind": "Managed", "fsType": "ntfs", "cachingMode": "ReadWrite"}
+    volume(world, "pv-static", {"azureDisk": {**managed, "readOnly": False}}, "static", policy="Retain")
+    attach(world, "pv-static", "win-2", azure_disk, disk)
     workload(world, "Deployment", "static", pod_spec("static"), on=["win-2"])
     world.add(
         "StorageClass",
