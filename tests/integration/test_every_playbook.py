@@ -165,7 +165,7 @@ def modes(matrix: type[Matrix], cell: Cell) -> tuple[str, ...]:
     """How a cell runs on a line. What others are tried on is made by enable_csi and cleared by remove."""
     if matrix.whole:
         return "check", "real"
-    # How build_csi_proxy announces its files is told with its other stories.
+    # test_build_csi_proxy checks the files that build_csi_proxy announces.
     check = ("check",) if matrix.core == MAIN and cell.cluster == EMPTY and cell.playbook != "build_csi_proxy" else ()
     made_or_cleared = cell.playbook in ("enable_csi", "remove", "build_csi_proxy")
     return (*check, "real") if cell.cluster == USED or made_or_cleared else check

@@ -239,7 +239,8 @@ def _check_next_pods(index: Index, workload: Workload, walked: Walks) -> Iterato
         )
     template = workload.template
     if template is not None and template.held_back:
-        remedy = "finish its rollout, then create the report again"
+        is_job = workload.kind in ("Job", "CronJob")
+        remedy = "let the Job end before the upgrade" if is_job else "finish its rollout, then create the report again"
         message = f"its next pods may not be made from its template: {template.held_back}"
         yield create_finding("CSI-W08", workload.key, message, (template.held_back,), remedy)
 
