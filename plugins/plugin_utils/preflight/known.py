@@ -78,7 +78,7 @@ EXPLANATIONS: dict[str, Known] = {
     "CSI-W07": Known("blocker", "no controller recreates it after a drain or the loss of its node"),
     "CSI-W08": Known("warning", "what makes its next pods, or from which template, is unknown", doubt=True),
     "CSI-W09": Known("warning", "it is unknown whether its pods start again", doubt=True),
-    "CSI-W20": Known("blocker", "the scheduler places no pod of the workload on these nodes, or the kubelet there rejects the pod"),
+    "CSI-W20": Known("blocker", "the API server creates no pod of the workload, the scheduler places none on these nodes, or the kubelet there rejects it"),
     "CSI-W21": Known("warning", "whether the scheduler places a pod of the workload there depends on facts that this report does not have", doubt=True),
     "CSI-W22": Known("blocker", "a pod that does not start now does not start after a restart either, until its cause is removed"),
     "CSI-W23": Known("warning", "a pod that does not start now may not start after a restart either", doubt=True),
