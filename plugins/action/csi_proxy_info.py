@@ -38,7 +38,7 @@ class ActionModule(WindowsAction):
         mapped: dict[str, Any] = {}
         if options["smb_mappings"]:
             names = ("local", "remote", "status")
-            mappings = observe.list_smb_mappings(node)
+            mappings = observe.list_smb_mappings(node, uses_smb=snapshot.trouble.uses_smb)
             mapped = {
                 "smb_used": snapshot.trouble.uses_smb,
                 "smb_mappings": None

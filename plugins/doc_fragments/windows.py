@@ -11,7 +11,7 @@ class ModuleDocFragment:
 
     DOCUMENTATION = r"""
 requirements:
-  - Windows Server 2019 or later on the host, with its in-box tools (no PowerShell is used).
+  - Windows Server 2019 or later on the host, with its in-box tools. PowerShell is used only for O(kubewin.csi.csi_proxy_info#module:smb_mappings).
   - The connection P(ansible.builtin.winrm#connection), P(ansible.builtin.psrp#connection) or P(ansible.builtin.ssh#connection);
     the account is a local administrator.
 options:

@@ -21,7 +21,10 @@ attributes:
     support: full
 options:
   smb_mappings:
-    description: Return the SMB shares that the host has mapped for all sessions. Needs C(wmic.exe) on the host.
+    description:
+      - Return the SMB shares that the host has mapped for all sessions.
+      - Read with C(wmic.exe). Where it is missing, as on Windows Server 2025, or fails, and the host has a node plugin of SMB or Azure
+        File, read with PowerShell (C(Get-CimInstance)).
     type: bool
     default: false
   details:
@@ -98,7 +101,7 @@ csi_proxy:
       elements: str
     smb_mappings:
       description: Mapped SMB shares, each with C(local), C(remote) and C(status), which is 0 when it is connected. Null if they cannot be read
-        because C(wmic.exe) is missing, as on Windows Server 2025.
+        with C(wmic.exe) and, on a host with RV(csi_proxy.smb_used), with PowerShell.
       type: list
       elements: dict
       returned: when O(smb_mappings) is given

@@ -217,6 +217,9 @@ def test_what_is_wrong_is_named_the_next_thing_to_fix_first(planted: Lab, invent
     agent = planted.agent("win-1")
     mapping = r"reg add HKLM\SOFTWARE\WinLab /v SmbGlobalMappings /t REG_SZ /f /d"
     agent.run(rf'{mapping} "|\\nas\share|2;|\\nas\other|0"')
+    # As on Windows Server 2025, where PowerShell lists the mappings.
+    wmic, plugin = r"C:\Windows\System32\wbem\WMIC.exe", r"C:\var\lib\kubelet\plugins\smb.csi.k8s.io"
+    agent.control("plant", files={wmic: None, plugin: {"dir": True}})
     for error in ("New-SmbGlobalMapping: HRESULT 0x800704c3", "The requested access path is already in use."):
         planted.api.post(f"/api/v1/namespaces/{NAMESPACE}/events", {
             "apiVersion": "v1", "kind": "Event", "metadata": {"generateName": "mount-"}, "reason": "FailedMount",
@@ -230,6 +233,7 @@ def test_what_is_wrong_is_named_the_next_thing_to_fix_first(planted: Lab, invent
     finally:
         planted.set_service("win-1", running=True)
         agent.run(r"reg delete HKLM\SOFTWARE\WinLab /v SmbGlobalMappings /f")
+        agent.control("plant", files={wmic: {"text": "MZ"}, plugin: None})
     assert run.code != 0
     assert run.changed == []
     assert writes(planted, size) == []

@@ -33,7 +33,7 @@ SHARE = {"key": r"HKLM\SOFTWARE\WinLab", "name": "SmbGlobalMappings"}
 
 class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
-        step = self._task.args["line"].rpartition(" ")[2]
+        line = self._task.args["line"]
         plants = {
             "mount": {"registry": [DISK, OTHER], "files": {MOUNT: {"link": VOLUME + "\\"}}},
             "lose": {"registry": [{**DISK, "absent": True}]},
@@ -44,8 +44,14 @@ class ActionModule(ActionBase):
                 for name, status in (("share", 0), ("rotate", 2), ("remap", 0))
             },
         }
-        Agent(task_vars["lab_agent"], task_vars["lab_host"]).control("plant", **plants.get(step, {}))
-        return {**super().run(tmp, task_vars), "changed": True}
+        agent = Agent(task_vars["lab_agent"], task_vars["lab_host"])
+        program, dummy, step = line.rpartition(" ")
+        output = ""
+        if program.endswith("storage.exe"):
+            agent.control("plant", **plants.get(step, {}))
+        else:
+            output = agent.run(line).stdout.decode()
+        return {**super().run(tmp, task_vars), "changed": True, "stdout": output}
 """
 
 
@@ -101,12 +107,18 @@ def test_the_play_is_accepted_without_a_difference(
 
 
 @pytest.mark.parametrize(
-    ("play", "changes"),
-    [("storage.yml", {}), ("support.yml", {}), ("accounts.yml", {"ansible_password": "wrong"})],
+    ("play", "build", "changes"),
+    [
+        ("storage.yml", "10.0.20348.2700", {}),
+        ("storage.yml", "10.0.26100.1742", {}),
+        ("support.yml", "10.0.20348.2700", {}),
+        ("accounts.yml", "10.0.20348.2700", {"ansible_password": "wrong"}),
+    ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_the_plays_beside_it_expect_what_the_lab_answers(
     play: str,
+    build: str,
     changes: dict[str, str],
     binaries: Path,
     tmp_path: Path,
@@ -119,7 +131,7 @@ def test_the_plays_beside_it_expect_what_the_lab_answers(
     (tmp_path / "action" / "windows_command.py").write_text(STEPS, encoding="utf-8")
     monkeypatch.setenv("ANSIBLE_ACTION_PLUGINS", str(tmp_path / "action"))
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    agent = make_host()
+    agent = make_host(build=build)
     served = serve(agent.address, name=agent.host)
     words = ("--play", str(accept.HERE / play))
     code, kept = accept_play("winrm-ntlm-http", tmp_path, agent, served, pki, binaries, *words, **changes)

@@ -289,8 +289,9 @@ def _diagnose_host(host: HostFacts, shares: Sequence[ShareUse]) -> Iterator[Diag
             )  # fmt: skip
     if host.state.get("smb_used") and host.state.get("smb_mappings") is None:
         yield Diagnosis(
-            "SMB", "CSI-X20", "warning", title, "its SMB mappings cannot be read: wmic.exe is missing", "the mappings of all sessions",
-            "If a mount of a share hangs, run Get-SmbGlobalMapping in PowerShell on the host.",
+            "SMB", "CSI-X20", "warning", title, "its SMB mappings cannot be read: wmic.exe is missing or fails, and PowerShell fails",
+            "the mappings of all sessions",
+            "Run Get-SmbGlobalMapping in PowerShell on the host: its error names the cause, for example a policy.",
         )  # fmt: skip
     yield from _diagnose_mappings(host, title, [use for use in shares if use.node == host.node])
 

@@ -168,6 +168,11 @@ def discard_output(command: Command) -> Command:
     return replace(command, text=f"{command.text} >nul")
 
 
+def close_input(command: Command) -> Command:
+    """Give a program an empty input: some wait for the end of theirs."""
+    return replace(command, text=f"{command.text} <nul")
+
+
 def quiet(command: Command) -> Command:
     return replace(command, text=f"{command.text} >nul 2>nul", quiet=True)
 

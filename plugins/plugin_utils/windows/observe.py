@@ -16,6 +16,7 @@ from .commands import (
     Command,
     builtin,
     check_value,
+    close_input,
     discard_output,
     hash_service_program,
     list_links,
@@ -24,7 +25,7 @@ from .commands import (
     program,
     repeat_for_each,
 )
-from .errors import AccessDeniedError, NodeError
+from .errors import AccessDeniedError, CommandTimeoutError, NodeError
 from .node import Answers, WindowsHost
 
 IMAGE = "csi-proxy.exe"
@@ -51,6 +52,29 @@ _MISSING = (2, 3)
 """ERROR_FILE_NOT_FOUND and ERROR_PATH_NOT_FOUND"""
 _SMB_DRIVERS = {"smb.csi.k8s.io", "file.csi.azure.com"}
 """drivers that map SMB shares; each has its socket in a directory of its name"""
+MAPPINGS_TIMEOUT = 60.0
+"""seconds for a list of the SMB mappings"""
+# Without a mapping wmic.exe says so on stderr, and its code is 0.
+_WMIC_MAPPINGS = close_input(
+    Command(
+        rf"{SYSTEM32}\wbem\WMIC.exe /namespace:\\root\microsoft\windows\smb path MSFT_SmbGlobalMapping get "
+        "LocalPath,RemotePath,Status /value"
+    )
+)
+# The lines that WMIC prints, by the same class. Format cmdlets cut long paths, and Get-SmbGlobalMapping shows the status as a word. A
+# cmdlet that fails ends it with code 1 (about_PowerShell_exe). It calls no method and names no type, which a policy may forbid
+# (about_Language_Modes).
+_POWERSHELL_MAPPINGS = close_input(
+    program(
+        r"WindowsPowerShell\v1.0\powershell",
+        "-NoProfile",
+        "-NonInteractive",
+        "-Command",
+        "$ErrorActionPreference='Stop';"
+        "foreach($m in Get-CimInstance -Namespace root/Microsoft/Windows/SMB -ClassName MSFT_SmbGlobalMapping)"
+        "{'LocalPath='+$m.LocalPath;'RemotePath='+$m.RemotePath;'Status='+$m.Status}",
+    )
+)
 _ALWAYS_SERVED = "lsass"
 """A pipe that every Windows serves: where it is not listed, listing does not work (builds are known on which it does not)."""
 _PLAIN_NAME = re.compile(r"[\w .$()-]+")
@@ -315,17 +339,21 @@ def list_references(node: WindowsHost, directory: str) -> tuple[str, ...]:
     return parse.read_names(answers.text("references"))
 
 
-def list_smb_mappings(node: WindowsHost) -> tuple[tuple[str, str, int], ...] | None:
+def list_smb_mappings(node: WindowsHost, *, uses_smb: bool) -> tuple[tuple[str, str, int], ...] | None:
     """(local, remote, status) of the global SMB mappings of the host; status 0 is connected. None: they cannot be read.
 
-    wmic.exe is the only in-box program besides PowerShell that is known to list them (MSFT_SmbGlobalMapping); ``net use`` shows
-    those of its own session. Windows Server 2025 has it as a feature on demand. The links that csi-proxy makes to shares
-    (kubernetes-csi/csi-proxy, pkg/server/smb/server.go) show no state, and RemoveSmbGlobalMapping leaves them.
+    ``uses_smb``: a node plugin of the host maps shares, so that PowerShell is worth its start where wmic.exe fails. Windows Server
+    2025 has wmic.exe as a feature on demand. ``net use`` shows the mappings of its own session. The links that csi-proxy makes to
+    shares (kubernetes-csi/csi-proxy, pkg/server/smb/server.go) show no state, and RemoveSmbGlobalMapping leaves them.
     """
-    command = rf"{SYSTEM32}\wbem\WMIC.exe /namespace:\\root\microsoft\windows\smb path MSFT_SmbGlobalMapping get"
-    answers = node.ask([("mappings", Command(f"{command} LocalPath,RemotePath,Status /value <nul"))])
-    # Without a mapping wmic.exe says so on stderr, and its code is 0.
-    return parse.read_smb_mappings(answers.text("mappings")) if answers.code("mappings") == 0 else None
+    for command in (_WMIC_MAPPINGS, *([_POWERSHELL_MAPPINGS] if uses_smb else [])):
+        try:
+            answers = node.ask([("mappings", command)], timeout=MAPPINGS_TIMEOUT)
+        except CommandTimeoutError:
+            continue
+        if answers.code("mappings") == 0:
+            return parse.read_smb_mappings(answers.text("mappings"))
+    return None
 
 
 def _build_detail_steps(name: str, executable: str) -> list[tuple[str, Command]]:

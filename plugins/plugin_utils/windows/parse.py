@@ -185,7 +185,7 @@ def find_volumes(text: str) -> frozenset[str]:
 
 
 def read_smb_mappings(text: str) -> tuple[tuple[str, str, int], ...]:
-    """(local, remote, status) of each mapping that ``wmic ... get LocalPath,RemotePath,Status /value`` printed."""
+    """(local, remote, status) of each mapping, from lines ``LocalPath=``, ``RemotePath=``, ``Status=`` as WMIC prints them."""
     mappings = []
     rows: dict[str, str] = {}
     for line in text.splitlines():

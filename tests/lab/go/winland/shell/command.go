@@ -173,11 +173,12 @@ func isCmd(line string) bool {
 	return false
 }
 
-// isPowerShell knows it by its name: Wine has a stub that does nothing and succeeds.
-func isPowerShell(program string) bool {
+// isPowerShell knows it by its name, as modules and raw over WinRM start it: Wine has a stub that does nothing and succeeds.
+// By its whole path it is a tool.
+func isPowerShell(s *console.Session, program string) bool {
 	switch strings.TrimSuffix(strings.ToLower(host.Base(program)), ".exe") {
 	case "powershell", "pwsh":
-		return true
+		return tools.Find(s.Abs(program)) == nil
 	}
 	return false
 }
@@ -192,7 +193,7 @@ func (in *interpreter) nested(line string) int {
 func (in *interpreter) external(line string) outcome {
 	s := in.s
 	program, rest := console.SplitProgram(line)
-	if isPowerShell(program) {
+	if isPowerShell(s, program) {
 		return outcome{rc: s.Reject("%s: the lab has no PowerShell, which modules and raw over WinRM need", program)}
 	}
 	path := Resolve(s, program)
@@ -271,7 +272,7 @@ func Exec(s *console.Session, line string) int {
 		return Run(s, rest)
 	}
 	program, rest := console.SplitProgram(line)
-	if isPowerShell(program) {
+	if isPowerShell(s, program) {
 		return s.Reject("%s: the lab has no PowerShell, which modules and raw over WinRM need", program)
 	}
 	path := Resolve(s, program)

@@ -149,21 +149,54 @@ func mountvol(s *console.Session, args []string) int {
 	return 0
 }
 
-// smbMappings is how the mappings of SMB shares are asked for (MSFT_SmbGlobalMapping).
-const smbMappings = `/namespace:\\root\microsoft\windows\smb path msft_smbglobalmapping get localpath,remotepath,status /value`
+// How the mappings of SMB shares are asked for (MSFT_SmbGlobalMapping).
+const (
+	smbMappings    = `/namespace:\\root\microsoft\windows\smb path msft_smbglobalmapping get localpath,remotepath,status /value`
+	smbMappingsCim = `-noprofile -noninteractive -command $erroractionpreference='stop';` +
+		`foreach($m in get-ciminstance -namespace root/microsoft/windows/smb -classname %s)` +
+		`{'localpath='+$m.localpath;'remotepath='+$m.remotepath;'status='+$m.status}`
+)
 
-// wmic tells the last boot, as WMI writes times, and the planted mappings of SMB shares: lines of LOCAL|REMOTE|STATUS in the
-// value SmbGlobalMappings below HKLM\SOFTWARE\WinLab, between semicolons.
+// plantedMappings are the mappings of SMB shares as LOCAL, REMOTE, STATUS: what stands between semicolons in the value
+// SmbGlobalMappings below HKLM\SOFTWARE\WinLab, each with | between its parts.
+func plantedMappings(s *console.Session) [][]string {
+	v, err := host.RegValueOf(s, `HKLM\SOFTWARE\WinLab`, "SmbGlobalMappings")
+	if err != nil {
+		return nil
+	}
+	var mappings [][]string
+	for _, mapping := range strings.Split(v.Text(), ";") {
+		mappings = append(mappings, append(strings.Split(mapping, "|"), "", ""))
+	}
+	return mappings
+}
+
+// powershell lists the planted mappings of SMB shares, and fails for a class that is not there.
+func powershell(s *console.Session, args []string) int {
+	switch strings.ToLower(strings.Join(args, " ")) {
+	case fmt.Sprintf(smbMappingsCim, "msft_smbglobalmapping"):
+	case fmt.Sprintf(smbMappingsCim, "msft_nosuchmapping"):
+		s.Errorf("Get-CimInstance : Invalid class \r\n")
+		return 1
+	default:
+		return s.Reject("powershell %s", strings.Join(args, " "))
+	}
+	for _, mapping := range plantedMappings(s) {
+		s.Printf("LocalPath=%s\r\nRemotePath=%s\r\nStatus=%s\r\n", mapping[0], mapping[1], mapping[2])
+	}
+	return 0
+}
+
+// wmic tells the last boot, as WMI writes times, and the planted mappings of SMB shares.
 func wmic(s *console.Session, args []string) int {
 	if strings.ToLower(strings.Join(args, " ")) == smbMappings {
-		v, err := host.RegValueOf(s, `HKLM\SOFTWARE\WinLab`, "SmbGlobalMappings")
-		if err != nil {
+		mappings := plantedMappings(s)
+		if mappings == nil {
 			s.Errorf("No Instance(s) Available.\r\n")
 			return 0
 		}
-		for _, one := range strings.Split(v.Text(), ";") {
-			part := append(strings.Split(one, "|"), "", "")
-			s.Printf("\r\r\n\r\r\nLocalPath=%s\r\r\nRemotePath=%s\r\r\nStatus=%s\r\r\n", part[0], part[1], part[2])
+		for _, mapping := range mappings {
+			s.Printf("\r\r\n\r\r\nLocalPath=%s\r\r\nRemotePath=%s\r\r\nStatus=%s\r\r\n", mapping[0], mapping[1], mapping[2])
 		}
 		s.Printf("\r\r\n\r\r\n")
 		return 0

@@ -18,6 +18,7 @@ func init() {
 		"sc": sc, "reg": reg, "certutil": certutil, "icacls": icacls, "cacls": cacls, "curl": curl, "tar": tarx, "tasklist": tasklist,
 		"taskkill": taskkill, "find": find, "findstr": findstr, "fsutil": fsutil, "wevtutil": wevtutil, "where": where,
 		"whoami": whoami, "hostname": hostname, "chcp": chcp, "ping": ping, "mountvol": mountvol, "wmic": wmic,
+		"powershell": powershell,
 	}
 }
 
@@ -37,18 +38,16 @@ func FileName(name string) string {
 		return "chcp.com"
 	case "wmic":
 		return `wbem\WMIC.exe`
+	case "powershell":
+		return `WindowsPowerShell\v1.0\powershell.exe`
 	}
 	return name + ".exe"
 }
 
 // Find gives the tool behind a path, nil when the path is none of System32's tools.
 func Find(path string) Tool {
-	if dir := host.Dir(path); !strings.EqualFold(dir, `C:\Windows\System32`) && !strings.EqualFold(dir, `C:\Windows\System32\wbem`) {
-		return nil
-	}
-	base := strings.ToLower(host.Base(path))
-	name, _, _ := strings.Cut(base, ".")
-	if table[name] == nil || base != strings.ToLower(host.Base(FileName(name))) {
+	name, _, _ := strings.Cut(strings.ToLower(host.Base(path)), ".")
+	if table[name] == nil || !strings.EqualFold(path, `C:\Windows\System32\`+FileName(name)) {
 		return nil
 	}
 	return table[name]

@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import desired, model, observe, prove
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, desired, model, observe, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
+from lab.windows import conformance
 from lab.windows.simulated import SimulatedServer
 from unit.plugins.plugin_utils.windows.simulated import NEW, Artifacts, Host, simulated_host, wanted
 
@@ -169,12 +172,65 @@ def test_where_the_clock_was_set_too_often_the_daily_uptime_counts(host: Host) -
     assert info(host)[1].host.boot_time == known
 
 
-def test_smb_mappings_that_cannot_be_read_are_not_absent(host: Host) -> None:
-    assert observe.list_smb_mappings(host.node()) == ()
-    host.plant(registry=[{"key": LAB, "name": "SmbGlobalMappings", "data": r"|\\nas\share|2"}])
-    assert observe.list_smb_mappings(host.node()) == (("", r"\\nas\share", 2),)
-    host.plant(files={r"C:\Windows\System32\wbem\WMIC.exe": None})
-    assert observe.list_smb_mappings(host.node()) is None
+WMIC = r"C:\Windows\System32\wbem\WMIC.exe"
+MAPPING = {"key": LAB, "name": "SmbGlobalMappings", "data": r"|\\nas\share|2;Z:|\\nas\other|0"}
+MAPPINGS = (("", r"\\nas\share", 2), ("Z:", r"\\nas\other", 0))
+
+
+@pytest.mark.parametrize("os_build", ["20348.2700", "26100.1742"])
+def test_smb_mappings_are_read_with_and_without_wmic(server: SimulatedServer, os_build: str) -> None:
+    with simulated_host(server.address, "win-mappings", os_build=os_build) as host:
+        assert observe.list_smb_mappings(host.node(), uses_smb=True) == ()
+        host.plant(registry=[MAPPING])
+        assert observe.list_smb_mappings(host.node(), uses_smb=True) == MAPPINGS
+        assert started_powershell(host) == os_build.startswith("26100")
+
+
+def test_the_case_table_has_the_line_that_asks_powershell(host: Host) -> None:
+    host.plant(files={WMIC: None})
+    observe.list_smb_mappings(host.node(), uses_smb=True)
+    (step,) = [step for step in host.steps() if "powershell" in step]
+    (case,) = [case for case in conformance.load() if case.name == "smb-mappings"]
+    assert case.line == commands.wrap_line(f"{commands.SYSTEM32}{step.removeprefix('.')} <nul")
+
+
+def test_without_a_node_plugin_of_smb_no_powershell_is_started(host: Host) -> None:
+    host.plant(registry=[MAPPING])
+    assert observe.list_smb_mappings(host.node(), uses_smb=False) == MAPPINGS
+    host.plant(files={WMIC: None})
+    assert observe.list_smb_mappings(host.node(), uses_smb=False) is None
+    assert not started_powershell(host)
+
+
+@pytest.mark.parametrize(
+    "powershell",
+    [
+        # The class is missing, or a policy forbids a cmdlet.
+        {"rc": 1, "effect": "none"},
+        # It fails between two mappings.
+        {"rc": 1, "effect": "none", "stdout": "LocalPath=\r\nRemotePath=\\\\nas\\other\r\nStatus=0\r\n"},
+        # A policy blocks the program.
+        {"rc": 1260, "effect": "none"},
+        {"delay_ms": 5_000},
+        None,
+    ],
+    ids=["fails", "fails-half-way", "is-blocked", "hangs", "is-missing"],
+)
+def test_smb_mappings_that_cannot_be_read_are_not_absent(
+    host: Host, powershell: dict[str, Any] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(observe, "MAPPINGS_TIMEOUT", 1.0)
+    files: dict[str, Any] = {WMIC: None}
+    if powershell is None:
+        files[r"C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe"] = None
+    else:
+        host.fault(match="powershell", times=-1, **powershell)
+    host.plant(files=files, registry=[MAPPING])
+    assert observe.list_smb_mappings(host.node(), uses_smb=True) is None
+
+
+def started_powershell(host: Host) -> bool:
+    return any("powershell" in step for step in host.steps())
 
 
 def test_smb_matters_where_its_node_plugin_is(host: Host) -> None:
