@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from situations.base import NO_OPENSHIFT, VSPHERE, openshift, situation
-from situations.cluster import SHOP, owner_reference, pod, pod_spec, undecided, windows_nodes, workload
+from situations.cluster import SHOP, claim_of, owner_reference, pod, pod_spec, undecided, windows_nodes, workload
 from situations.world import Object, World
 
 WEB = "Deployment shop/web"
 
 
-def _template(world: World) -> Object:
-    found: Object = world.get("Deployment", "web", SHOP)["spec"]["template"]["spec"]
+def _template(world: World, name: str = "web") -> Object:
+    found: Object = world.get("Deployment", name, SHOP)["spec"]["template"]["spec"]
     return found
 
 
@@ -106,6 +106,40 @@ def _name_node(world: World, cpu: str) -> None:
 @situation("CSI-W20", starts_again={WEB: "no"})
 def pods_that_name_a_node_without_room(world: World) -> None:
     _name_node(world, "64")
+
+
+@situation("CSI-G05", "CSI-V52", "CSI-W20", starts_again={WEB: "no"})
+def pods_that_name_a_node_that_is_not_ready(world: World) -> None:
+    _name_node(world, "1")
+    node = world.get("Node", "win-1")
+    node["status"]["conditions"][0]["status"] = "Unknown"
+    node["spec"]["taints"].append({"key": "node.kubernetes.io/unreachable", "effect": "NoSchedule"})
+
+
+def _press(world: World, resource: str) -> None:
+    """Nodes that lack something, and pods that tolerate everything."""
+    for node in windows_nodes(world):
+        node["spec"]["taints"].append({"key": f"node.kubernetes.io/{resource}-pressure", "effect": "NoSchedule"})
+        node["status"]["conditions"].append({"type": f"{resource.capitalize()}Pressure", "status": "True"})
+    for name in ("legacy", "static", "web"):
+        _template(world, name)["tolerations"] = [{"operator": "Exists"}]
+    world.get("StatefulSet", "db", SHOP)["spec"]["template"]["spec"]["tolerations"] = [{"operator": "Exists"}]
+
+
+@situation("CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "no"})
+def pods_that_tolerate_nodes_without_disk_space(world: World) -> None:
+    _press(world, "disk")
+
+
+@situation("CSI-W20", starts_again={WEB: "yes", "StatefulSet shop/db": "no"})
+def critical_pods_that_tolerate_nodes_without_disk_space(world: World) -> None:
+    _press(world, "disk")
+    _template(world)["priorityClassName"] = "system-cluster-critical"
+
+
+@situation(starts_again={WEB: "yes", "StatefulSet shop/db": "yes"})
+def pods_that_tolerate_nodes_without_memory(world: World) -> None:
+    _press(world, "memory")
 
 
 @situation("CSI-W20", starts_again={"StatefulSet shop/db": "no"})
@@ -224,9 +258,13 @@ def pods_whose_service_account_exists(world: World) -> None:
 _NO_WEBHOOK = "a real API server creates no pod with this webhook"
 
 
-def _add_webhook(world: World, namespace: str = SHOP, **fields: object) -> None:
-    """A webhook of new pods in a namespace, whose Service does not exist."""
-    rule = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "scope": "*"}
+def _add_webhook(
+    world: World, namespace: str = SHOP, resource: str = "pods", group: str = "", **fields: object
+) -> None:
+    """A webhook of new pods in a namespace, or of another resource, whose Service does not exist."""
+    rule = {
+        "operations": ["CREATE"], "apiGroups": [group], "apiVersions": ["v1"], "resources": [resource], "scope": "*"
+    }  # fmt: skip
     webhook = {
         "name": "pods.policy.example.com",
         "clientConfig": {"service": {"namespace": "policy", "name": "gone"}},
@@ -247,6 +285,48 @@ def a_webhook_without_its_service(world: World) -> None:
 def a_webhook_without_its_service_for_labelled_namespaces(world: World) -> None:
     world.get("Namespace", SHOP)["metadata"].setdefault("labels", {})["policy.example.com/check"] = "true"
     _add_webhook(world, namespaceSelector={"matchLabels": {"policy.example.com/check": "true"}})
+
+
+@situation("CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "no"}, only_here=_NO_WEBHOOK)
+def a_webhook_without_its_service_for_bindings(world: World) -> None:
+    _add_webhook(world, resource="pods/binding")
+
+
+@situation("CSI-W20", starts_again={WEB: "yes", "StatefulSet shop/db": "no"}, only_here=_NO_WEBHOOK)
+def a_webhook_without_its_service_for_attachments(world: World) -> None:
+    _add_webhook(world, resource="volumeattachments", group="storage.k8s.io")
+
+
+def _add_claim_without_volume(world: World) -> None:
+    claim_of(world, "new", storage_class="vsphere-csi-windows")
+    workload(world, "Deployment", "new", pod_spec("new"), replicas=0)
+
+
+@situation("CSI-W20", starts_again={WEB: "yes", "Deployment shop/new": "no"}, only_here=_NO_WEBHOOK)
+def a_webhook_without_its_service_for_volumes(world: World) -> None:
+    _add_claim_without_volume(world)
+    _add_webhook(world, resource="persistentvolumes")
+
+
+@situation(starts_again={"Deployment shop/new": "yes"}, only_here=_NO_WEBHOOK)
+def a_webhook_without_its_service_for_volumes_with_namespaces(world: World) -> None:
+    _add_claim_without_volume(world)
+    _add_webhook(world, resource="persistentvolumes")
+    world.get("ValidatingWebhookConfiguration", "policy")["webhooks"][0]["rules"][0]["scope"] = "Namespaced"
+
+
+@situation("CSI-W20", starts_again={WEB: "yes", "StatefulSet shop/new": "no"}, only_here=_NO_WEBHOOK)
+def a_webhook_without_its_service_for_claims(world: World) -> None:
+    template = {"metadata": {"name": "data"}, "spec": world.get("PersistentVolumeClaim", "share", SHOP)["spec"].copy()}
+    template["spec"].pop("volumeName")
+    workload(world, "StatefulSet", "new", pod_spec(), replicas=0, volumeClaimTemplates=[template])
+    _add_webhook(world, resource="persistentvolumeclaims")
+
+
+@situation("CSI-W20", starts_again={WEB: "yes", "CronJob shop/nightly": "no"}, only_here=_NO_WEBHOOK)
+def a_webhook_without_its_service_for_jobs(world: World) -> None:
+    workload(world, "CronJob", "nightly", pod_spec("share"))
+    _add_webhook(world, resource="jobs", group="batch")
 
 
 @situation("CSI-W20", starts_again={WEB: "yes", "StatefulSet shop/db": "no"}, only_here=_NO_WEBHOOK)
@@ -326,6 +406,21 @@ def pods_that_the_scope_of_a_quota_leaves_out(world: World) -> None:
 @situation("CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "no"}, only_here=_NO_LIMITS)
 def pods_without_a_limit_where_a_limit_range_asks_for_one(world: World) -> None:
     world.add("LimitRange", "most", SHOP, spec={"limits": [{"type": "Container", "max": {"memory": "1Gi"}}]})
+
+
+def _add_default_limit(world: World, size: str) -> None:
+    _template(world)["containers"][0]["resources"] = {"requests": {"memory": "4Gi"}}
+    world.add("LimitRange", "usual", SHOP, spec={"limits": [{"type": "Container", "default": {"memory": size}}]})
+
+
+@situation("CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "yes"}, only_here=_NO_LIMITS)
+def pods_whose_default_limit_is_less_than_they_request(world: World) -> None:
+    _add_default_limit(world, "2Gi")
+
+
+@situation(starts_again={WEB: "yes"}, only_here=_NO_LIMITS)
+def pods_whose_default_limit_is_what_they_request(world: World) -> None:
+    _add_default_limit(world, "4Gi")
 
 
 @situation("CSI-W21", starts_again={WEB: "unknown"}, only_here=_NO_LIMITS)

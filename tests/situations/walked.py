@@ -3,7 +3,17 @@
 
 from __future__ import annotations
 
-from situations.base import IN_TREE_VSPHERE, NO_OLD_SERVER, NO_OPENSHIFT, VSPHERE, ZONE, kubelets, openshift, situation
+from situations.base import (
+    AZURE_DISK,
+    IN_TREE_VSPHERE,
+    NO_OLD_SERVER,
+    NO_OPENSHIFT,
+    VSPHERE,
+    ZONE,
+    kubelets,
+    openshift,
+    situation,
+)
 from situations.cluster import attach, csi, pod_spec, volume, workload
 from situations.world import Object, World
 
@@ -149,3 +159,27 @@ def a_volume_held_by_a_node_that_is_not_ready(world: World) -> None:
 @situation("CSI-G05", starts_again={"Deployment shop/static": "yes"})
 def a_volume_let_go_by_a_node_that_is_out_of_service(world: World) -> None:
     _down(world, {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"})
+
+
+def _fail_attachment(world: World, message: str) -> None:
+    """An attachment of a disk that a pod names itself."""
+    disk = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/disks/own"
+    source = {"diskName": "own", "diskURI": disk, "kind": "Managed", "fsType": "ntfs"}
+    own = pod_spec(extra_volumes=[{"name": "own", "azureDisk": source}])
+    workload(world, "Deployment", "own", own, replicas=1)
+    spec = {"csi": {"driver": AZURE_DISK.name, "volumeHandle": disk}, "accessModes": ["ReadWriteOnce"]}
+    world.add(
+        "VolumeAttachment", "csi-own",
+        spec={"attacher": AZURE_DISK.name, "nodeName": "win-1", "source": {"inlineVolumeSpec": spec}},
+        status={"attached": not message, **({"attachError": {"message": message}} if message else {})},
+    )  # fmt: skip
+
+
+@situation("CSI-N34", starts_again={"Deployment shop/own": "unknown", "Deployment shop/static": "yes"})
+def a_disk_of_a_pod_itself_that_could_not_be_attached(world: World) -> None:
+    _fail_attachment(world, "disk own is attached to another machine")
+
+
+@situation(starts_again={"Deployment shop/own": "yes"})
+def a_disk_of_a_pod_itself_that_is_attached(world: World) -> None:
+    _fail_attachment(world, "")

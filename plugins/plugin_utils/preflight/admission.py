@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from .facts.cluster import NODE_SELECTOR
-from .facts.scheduling import matches_labels
 from .facts.workloads import ObservedTemplate
 from .index import Index, version_of
 from .limits import (
@@ -198,14 +197,36 @@ class Admission:
 
     def _check_webhooks(self, pod: PodToStart, split: Split) -> None:
         namespace = self._index.namespaces.get(pod.namespace)
-        if namespace is None:
+        if namespace is None or not self._index.snapshot.missing_webhooks:
             return
         labels = {**namespace.labels, "kubernetes.io/metadata.name": pod.namespace}
-        for webhook in self._index.snapshot.missing_webhooks:
-            if matches_labels(webhook.namespaces, labels) and matches_labels(webhook.pods, dict(pod.shape.labels)):
-                message = f"webhook {webhook.name} of {webhook.configuration} has to accept its pods, and its Service {webhook.service} does not exist"
-                remedy = f"deploy what serves it; if it is a leftover: kubectl delete {webhook.configuration}"
-                if webhook.is_conditional:
-                    split.doubt(split.nodes, "CSI-W21", message, remedy)
-                else:
-                    split.block(split.nodes, "CSI-W20", message, remedy)
+        needs = {
+            "pods": True,
+            "pods/binding": not pod.node,
+            "persistentvolumeclaims": bool(pod.new_claims),
+            "jobs": pod.workload.startswith("CronJob "),
+        }
+        for resource, is_needed in needs.items():
+            if is_needed:
+                own_labels = dict(pod.shape.labels) if resource == "pods" else {}
+                refuse_missing_webhooks(self._index, resource, split, split.nodes, own_labels, labels)
+
+
+def refuse_missing_webhooks(
+    index: Index,
+    resource: str,
+    split: Split,
+    nodes: int,
+    labels: Mapping[str, str],
+    namespace: Mapping[str, str] | None,
+) -> None:
+    """Block nodes if a webhook without its Service has to accept what is created for a pod there. namespace: labels of its
+    namespace, None for an object without."""
+    for webhook in index.snapshot.missing_webhooks:
+        if webhook.accepts(resource, labels, namespace):
+            message = f"webhook {webhook.name} of {webhook.configuration} has to accept its {resource}, and its Service {webhook.service} does not exist"
+            remedy = f"deploy what serves it; if it is a leftover: kubectl delete {webhook.configuration}"
+            if webhook.is_conditional:
+                split.doubt(nodes, "CSI-W21", message, remedy)
+            else:
+                split.block(nodes, "CSI-W20", message, remedy)

@@ -224,12 +224,11 @@ class Index:
 
     @cached_property
     def attachments_of(self) -> Mapping[str, list[ObservedAttachment]]:
-        """VolumeAttachments by PersistentVolume."""
+        """VolumeAttachments by PersistentVolume, those of volumes that pods name themselves by driver."""
         return group_values(
-            (attachment.volume, attachment)
+            (attachment.volume or attachment.attacher, attachment)
             for node_attachments in self.attachments.values()
             for attachment in node_attachments
-            if attachment.volume
         )
 
     def find_priority_class(self, name: str) -> PriorityClass | None:

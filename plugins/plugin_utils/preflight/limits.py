@@ -58,6 +58,9 @@ def _list_holders(kind: str, pod: PodResources, claims: Iterable[ObservedClaim])
 
 def _compare(part: LimitRangePart, requests: Usage, limits: Usage) -> Iterator[str]:
     shown = part.kind if part.kind == "PersistentVolumeClaim" else part.kind.lower()
+    for name, _default in part.default:
+        if requests.get(name, 0) > limits[name]:
+            yield f"its default limit of {name} is less than a {shown} requests"
     for name, minimum in part.least:
         if min(requests.get(name, -1), limits.get(name, minimum)) < minimum:
             yield f"the least {name} of a {shown} is {format_amount(name, minimum)}"

@@ -208,7 +208,7 @@ class _Pass:
         return self._list(kinds.CONTROLLER_REVISION, wire.RevisionList, tuple, plugin.namespace, labels)
 
     def _read_missing_webhooks(self) -> tuple[Webhook, ...]:
-        """Webhooks of new pods whose Service does not exist."""
+        """Webhooks of new pods and of what these need whose Service does not exist."""
         webhooks = [
             webhook
             for kind in (kinds.MUTATING_WEBHOOKS, kinds.VALIDATING_WEBHOOKS)

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from ...catalog import in_tree
 from ...catalog.translation import FS_TYPE, ZONES
+from ..admission import refuse_missing_webhooks
 from ..cluster_checks import check_controller, find_lacking_sidecars
 from ..facts.storage import ObservedClass
 from ..index import BY_NAME, Index, unite
@@ -62,6 +63,7 @@ class ExternalProvisioner:
                 continue
             static = static or self._claims.share_static_volumes(pod)
             nodes_left = nodes & ~static.sure[request.volume_key]
+            refuse_missing_webhooks(self._index, "persistentvolumes", split, nodes_left, {}, None)
             self._check_parameters(storage_class, split, nodes_left)
             self._check_topologies(request, storage_class, split, nodes_left)
             self._check_room(request, storage_class, split, nodes_left)

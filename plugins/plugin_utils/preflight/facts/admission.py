@@ -15,7 +15,7 @@ from ...base.text import share_text
 from .placement import Term
 from .pod_security import NO_VIOLATIONS, Violations, find_violations
 from .resources import Amounts, PodResources, read_amounts
-from .scheduling import read_selector
+from .scheduling import matches_labels, read_selector
 
 NO_RESOURCES = PodResources()
 PREEMPT_LOWER = "PreemptLowerPriority"
@@ -91,20 +91,34 @@ def _list_builds(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 yield match[2] or _BUILDS[match[1] or "2019"], image
 
 
+# What is created before a pod starts, as far as it needs it, with its group.
+STARTING: Mapping[str, str] = {
+    "pods": "", "pods/binding": "", "jobs": "batch", "persistentvolumeclaims": "", "persistentvolumes": "",
+    "volumeattachments": "storage.k8s.io",
+}  # fmt: skip
+_OF_NO_NAMESPACE = ("persistentvolumes", "volumeattachments")
+
+
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """A webhook that has to accept each new pod that its selectors select.
+    """A webhook that has to accept new pods that its selectors select, or what else is created before a pod starts.
 
-    configuration: "validatingwebhookconfiguration/name". service: what serves it, "namespace/name". is_conditional: expressions
-    decide too.
+    configuration: "validatingwebhookconfiguration/name". service: what serves it, "namespace/name". resources: those of
+    STARTING that it has to accept. is_conditional: expressions decide too.
     """
 
     name: str
     configuration: str
     service: str
     namespaces: Term
-    pods: Term
+    objects: Term
+    resources: tuple[str, ...]
     is_conditional: bool = False
+
+    def accepts(self, resource: str, labels: Mapping[str, str], namespace: Mapping[str, str] | None) -> bool:
+        """Whether it has to accept an object with these labels. namespace: labels of its namespace, None for one without."""
+        is_selected = namespace is None or matches_labels(self.namespaces, namespace)
+        return resource in self.resources and is_selected and matches_labels(self.objects, labels)
 
     @classmethod
     def list_from_object(cls, kind: str, item: Mapping[str, Any]) -> Iterator[Webhook]:
@@ -114,25 +128,28 @@ class Webhook:
         for webhook in item.get("webhooks") or ():
             service = (webhook.get("clientConfig") or {}).get("service")
             rules = webhook.get("rules") or ()
-            if service and webhook.get("failurePolicy") != "Ignore" and any(map(_is_of_new_pods, rules)):
+            resources = tuple(name for name in STARTING if any(_is_of_new_objects(rule, name) for rule in rules))
+            if service and webhook.get("failurePolicy") != "Ignore" and resources:
                 yield cls(
                     name=str(webhook["name"]),
                     configuration=f"{kind.lower()}/{item['metadata']['name']}",
                     service=f"{service['namespace']}/{service['name']}",
                     namespaces=read_selector(webhook.get("namespaceSelector") or {}) or (),
-                    pods=read_selector(webhook.get("objectSelector") or {}) or (),
+                    objects=read_selector(webhook.get("objectSelector") or {}) or (),
+                    resources=resources,
                     is_conditional=bool(webhook.get("matchConditions")),
                 )
 
 
-def _is_of_new_pods(rule: Mapping[str, Any]) -> bool:
+def _is_of_new_objects(rule: Mapping[str, Any], resource: str) -> bool:
     """As Matcher of https://github.com/kubernetes/kubernetes, staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules."""
+    name, _slash, part = resource.partition("/")
     expected = {
-        "operations": ("*", "CREATE"), "apiGroups": ("*", ""), "apiVersions": ("*", "v1"),
-        "resources": ("*", "*/*", "pods", "pods/*"),
+        "operations": ("*", "CREATE"), "apiGroups": ("*", STARTING[resource]), "apiVersions": ("*", "v1"),
+        "resources": ("*/*", f"{name}/*", f"*/{part}", resource) if part else ("*", "*/*", name, f"{name}/*"),
     }  # fmt: skip
     found = all(not set(rule.get(field) or ()).isdisjoint(values) for field, values in expected.items())
-    return found and rule.get("scope") != "Cluster"
+    return found and rule.get("scope") != ("Namespaced" if resource in _OF_NO_NAMESPACE else "Cluster")
 
 
 def _crosses_namespaces(affinity: Mapping[str, Any]) -> bool:

@@ -49,7 +49,7 @@ class Snapshot:
 
     hosts_at: by the controller's clock, which dated what hosts saw.
     service_accounts: of those that templates name, the ones that exist, "namespace/name".
-    missing_webhooks: those of new pods whose Service does not exist.
+    missing_webhooks: those of new pods and of what these need whose Service does not exist.
     shapes: of all pods that have not finished; pods_on: by node, their numbers there, below "" those of pods that wait for a node.
     """
 

@@ -10,6 +10,11 @@ from ..known import change_template
 from ..verdict import NAMED_NODES
 from ..walk.steps import PodToStart, Split
 
+# A kubelet under these refuses all but critical pods, whatever they tolerate (https://github.com/kubernetes/kubernetes,
+# pkg/kubelet/eviction/eviction_manager.go, Admit, and types/pod_update.go, IsCriticalPod); its node has them as taints.
+_PRESSURES = ("node.kubernetes.io/disk-pressure", "node.kubernetes.io/pid-pressure")
+_CRITICAL = 2_000_000_000
+
 
 class KubeletAdmission:
     """The kubelets of one snapshot."""
@@ -18,6 +23,9 @@ class KubeletAdmission:
         self._index = index
         self._deleting = sum(index.bit[node.name] for node in index.node_list if node.deleting)
         self._not_ready = sum(index.bit[node.name] for node in index.node_list if not node.ready)
+        self._pressed = sum(
+            index.bit[node.name] for node in index.node_list if any(taint.key in _PRESSURES for taint in node.taints)
+        )
 
     def filter_pod(self, pod: PodToStart, split: Split) -> None:
         """Note nodes whose kubelet does not run the pod: by its operating system, by its volumes, or because it does not run."""
@@ -40,6 +48,10 @@ class KubeletAdmission:
             split.block(self._index.windows, "CSI-W20", message, "remove it from the pod template")
         message = "the node is being deleted, and its pods go with it"
         split.doubt(self._deleting, "CSI-W21", message, "wait until the node is gone, then run preflight again")
-        if not pod.node:
-            names = self._index.list_names(self._not_ready & split.nodes)[:NAMED_NODES]
-            split.block(self._not_ready, "CSI-W20", "the node is not Ready", f"kubectl describe node {' '.join(names)}")
+        is_critical = pod.shape.priority is not None and pod.shape.priority >= _CRITICAL
+        for message, nodes in (
+            ("the node is not Ready", self._not_ready),
+            ("the node lacks disk space or process IDs", 0 if is_critical else self._pressed),
+        ):
+            if names := self._index.list_names(nodes & split.nodes)[:NAMED_NODES]:
+                split.block(nodes, "CSI-W20", message, f"kubectl describe node {' '.join(names)}")

@@ -18,6 +18,7 @@ from ...catalog import in_tree
 from ...catalog.translation import REGIONS, UNSPECIFIED, ZONES
 from ...catalog.versions import parse, parse_image_tag
 from ...kube.times import parse_time
+from ..admission import refuse_missing_webhooks
 from ..facts.placement import Requirement
 from ..facts.storage import ObservedAttachment
 from ..facts.workloads import ObservedPod
@@ -159,11 +160,13 @@ class Mounts:
             split.block(outside, "CSI-V31", message, remedy)
         if subject.driver in self._unattached:
             return
-        for attachment in self._index.attachments_of.get(key, ()):
+        # Which of a driver's volumes that pods name themselves an attachment is of is not read.
+        for attachment in self._index.attachments_of.get(subject.driver if subject.inline else key, ()):
             if attachment.attach_error or attachment.detach_error or attachment.deleting or attachment.waits_since:
                 findings = tuple(_find_attachment_faults(self._index, attachment))
                 if findings:
-                    split.note("no" if findings[0].severity == "blocker" else "unknown", nodes, findings)
+                    is_sure = findings[0].severity == "blocker" and not subject.inline
+                    split.note("no" if is_sure else "unknown", nodes, findings)
                     return
         if subject.volume is not None and subject.volume.deleting:
             # As csiAttach of pkg/controller/csi_handler.go of https://github.com/kubernetes-csi/external-attacher.
@@ -176,6 +179,7 @@ class Mounts:
             message = f"kubelets wait for an attachment by {subject.driver}, and none was ever made"
             remedy = "check that the driver's external-attacher runs, and that its CSIDriver exists"
             split.doubt(by_csi & self._well(key), "CSI-V32", message, remedy)
+        refuse_missing_webhooks(self._index, "volumeattachments", split, by_csi, {}, None)
         self._check_migration(subject, split)
         self._check_attacher(subject, split, by_csi)
         if _is_for_one_node(subject):
