@@ -136,6 +136,21 @@ def a_job_with_retries_left(world: World) -> None:
 
 
 @situation("CSI-W08", starts_again={"Job shop/batch": "unknown"})
+def a_job_with_a_deadline(world: World) -> None:
+    _run_job(world, activeDeadlineSeconds=7200)
+
+
+@situation("CSI-W08", starts_again={"Job shop/batch": "unknown"})
+def a_job_with_an_index_that_may_have_no_retries_left(world: World) -> None:
+    _run_job(world, completionMode="Indexed", completions=3, backoffLimitPerIndex=2)
+
+
+@situation(starts_again={"Job shop/batch": "yes"})
+def a_job_with_retries_left_for_each_index(world: World) -> None:
+    _run_job(world, completionMode="Indexed", completions=3, backoffLimitPerIndex=3)
+
+
+@situation("CSI-W08", starts_again={"Job shop/batch": "unknown"})
 def a_job_of_another_controller(world: World) -> None:
     _run_job(world, managedBy="kueue.x-k8s.io/multikueue")
 

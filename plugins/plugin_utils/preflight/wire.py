@@ -104,7 +104,7 @@ BudgetList = _listed(
     _object(
         metadata=_object("namespace name"),
         spec=_object(selector=_object("matchLabels", matchExpressions=_REQUIREMENTS)),
-        status=_object("currentHealthy desiredHealthy expectedPods"),
+        status=_object("currentHealthy desiredHealthy expectedPods disruptionsAllowed"),
     )
 )
 _STRATEGY = _object("type", rollingUpdate=_object("maxUnavailable maxSurge partition"))
@@ -114,7 +114,7 @@ TemplateList = _listed(
     _object(
         metadata=_TEMPLATE_METADATA,
         spec=_object(
-            "paused replicas parallelism completions suspend managedBy backoffLimit backoffLimitPerIndex podFailurePolicy",
+            "paused replicas parallelism completions suspend managedBy activeDeadlineSeconds backoffLimit backoffLimitPerIndex podFailurePolicy",
             selector=_object("matchLabels"),
             template=_POD_TEMPLATE,
             jobTemplate=_object(spec=_object("parallelism completions managedBy", template=_POD_TEMPLATE)),

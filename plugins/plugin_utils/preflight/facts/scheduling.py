@@ -243,11 +243,16 @@ class ObservedBudget:
 
     @classmethod
     def from_object(cls, budget: Mapping[str, Any]) -> ObservedBudget:
-        """Read a policy/v1 PodDisruptionBudget: metadata (namespace, name), spec.selector, status (currentHealthy, desiredHealthy, expectedPods)."""
+        """Read a policy/v1 PodDisruptionBudget: metadata (namespace, name), spec.selector, status (currentHealthy, desiredHealthy, expectedPods,
+        disruptionsAllowed)."""
         metadata, status = budget["metadata"], budget.get("status") or {}
-        numbers = (int(status.get(name) or 0) for name in ("currentHealthy", "desiredHealthy", "expectedPods"))
+        names = ("currentHealthy", "desiredHealthy", "expectedPods")
+        healthy, desired, expected = (int(status.get(name) or 0) for name in names)
+        if status.get("disruptionsAllowed") == 0 and healthy > desired:
+            # Its controller could not count its pods, and the other numbers are former ones (pkg/controller/disruption, failSafe).
+            healthy, expected = desired, 0
         selector = read_selector((budget.get("spec") or {}).get("selector"))
-        return cls(str(metadata["namespace"]), str(metadata["name"]), selector, *numbers)
+        return cls(str(metadata["namespace"]), str(metadata["name"]), selector, healthy, desired, expected)
 
 
 @dataclass(slots=True)

@@ -262,6 +262,8 @@ def _find_hold(kind: str, spec: Mapping[str, Any], outer: Mapping[str, Any], sta
         return "spec.paused: true"
     if manager := outer.get("managedBy"):
         return f"spec.managedBy: {manager}"
+    if kind == "Job" and spec.get("activeDeadlineSeconds") and status.get("startTime"):
+        return f"spec.activeDeadlineSeconds: {spec['activeDeadlineSeconds']}, status.startTime: {status['startTime']}, and then it fails"
     if kind == "Job" and _ends_with_an_eviction(spec, status):
         return f"spec.backoffLimit: {spec.get('backoffLimit', 6)}, status.failed: {status.get('failed', 0)}, and an evicted pod fails"
     partition = ((spec.get("updateStrategy") or {}).get("rollingUpdate") or {}).get("partition")
@@ -280,10 +282,9 @@ def _ends_with_an_eviction(spec: Mapping[str, Any], status: Mapping[str, Any]) -
         for condition in rule.get("onPodConditions") or ()
         if condition.get("type") == "DisruptionTarget"
     }
-    if spec.get("backoffLimitPerIndex") is not None:
-        used_up = spec["backoffLimitPerIndex"] == 0
-    else:
-        used_up = int(status.get("failed") or 0) >= int(spec.get("backoffLimit", 6))
+    # All failures may be of one index.
+    limit = spec.get("backoffLimit", 6) if spec.get("backoffLimitPerIndex") is None else spec["backoffLimitPerIndex"]
+    used_up = int(status.get("failed") or 0) >= int(limit)
     return not actions.isdisjoint(("FailJob", "FailIndex")) or (used_up and "Ignore" not in actions)
 
 

@@ -139,6 +139,15 @@ def test_a_budget_that_was_not_counted_yet_leaves_the_upgrade_unknown() -> None:
     assert rolled(world).answer == "unknown"
 
 
+def test_a_budget_whose_controller_cannot_count_its_pods_leaves_the_upgrade_unknown() -> None:
+    world = nodes(2)
+    stateless(world, "web", ["win-1", "win-2"])
+    budget(world, "web", "web", 2, 1)
+    assert rolled(world).answer == "yes"
+    world.get("PodDisruptionBudget", "web", SHOP)["status"]["disruptionsAllowed"] = 0
+    assert rolled(world).answer == "unknown"
+
+
 def test_two_budgets_for_a_pod_stop_the_upgrade() -> None:
     world = nodes(2)
     stateless(world, "web", ["win-1"])
