@@ -6,6 +6,7 @@ from __future__ import annotations
 from situations.base import (
     AZURE_DISK,
     AZURE_FILE,
+    GCE,
     IN_TREE_VSPHERE,
     NO_OLD_SERVER,
     NO_OPENSHIFT,
@@ -29,7 +30,7 @@ from situations.cluster import (
     volume,
     workload,
 )
-from situations.world import World
+from situations.world import KUBERNETES, World
 
 
 @situation("CSI-V10", "CSI-V50", classes={"pv-legacy": "yes"}, starts_again={"Deployment shop/legacy": "no"})
@@ -250,6 +251,28 @@ def a_released_volume_of_a_disk_whose_claim_was_made_again(world: World) -> None
 @situation("CSI-V25", starts_again={"StatefulSet shop/db": "unknown", "Deployment shop/copy": "unknown"})
 def two_volumes_with_one_handle(world: World) -> None:
     on_windows(world, "copy", csi(VSPHERE.name, "fcd-0"))
+
+
+def _add_disk_of_google(world: World, zone: str) -> None:
+    """A disk in zone a as an in-tree volume, and one with its name."""
+    install(world, "gce_pd", "csi_proxy")
+    kubelets(world, KUBERNETES, migrated=("kubernetes.io/gce-pd", "kubernetes.io/azure-disk", IN_TREE_VSPHERE))
+    on_windows(world, "old", {"gcePersistentDisk": {"pdName": "d", "fsType": "ntfs"}})
+    world.get("PersistentVolume", "pv-old")["metadata"]["labels"] = {ZONE: "a"}
+    term = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}
+    affinity = {"required": {"nodeSelectorTerms": [term]}}
+    volume(world, "pv-new", csi(GCE.name, f"projects/p/zones/{zone}/disks/d"), "new", nodeAffinity=affinity)
+    workload(world, "Deployment", "new", pod_spec("new"), replicas=1)
+
+
+@situation("CSI-V25", starts_again={"Deployment shop/old": "unknown", "Deployment shop/new": "unknown"})
+def two_volumes_of_a_disk_in_tree_and_native(world: World) -> None:
+    _add_disk_of_google(world, "a")
+
+
+@situation(starts_again={"Deployment shop/old": "yes", "Deployment shop/new": "yes"})
+def two_disks_in_tree_and_native_with_one_name(world: World) -> None:
+    _add_disk_of_google(world, "b")
 
 
 @situation("CSI-V25", starts_again={"Deployment shop/static": "yes"})

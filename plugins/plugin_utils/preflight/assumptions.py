@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
+from ..base.grouped import group_values
 from ..catalog import wmco
 from ..catalog.translation import REGIONS, ZONES
 from ..kube.node import BUILD_LABEL
@@ -48,7 +49,7 @@ _GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         "Everything that pods and node plugins refer to exists and can be used",
         (
             "image", "Secret", "ConfigMap", "SecretProviderClass", "class parameter", "host path", "path in a volume",
-            "user account", "runtime handler",
+            "user account", "runtime handler", "SMB server with several Secrets",
         ),
     ),
     # Everything else, so that no kind of dependency is left out.
@@ -60,7 +61,10 @@ _OF_EVERY_NODE = frozenset({*OS_LABELS, "kubernetes.io/arch", *ZONES, *REGIONS})
 _GROUP_OF = {kind: group for group, (_text, kinds) in _GROUPS.items() for kind in kinds}
 # Each pod depends on these.
 _ALWAYS = ("admission", "room")
-_PLURALS = {"SecretProviderClass": "SecretProviderClasses"}
+_PLURALS = {
+    "SecretProviderClass": "SecretProviderClasses",
+    "SMB server with several Secrets": "SMB servers with several Secrets",
+}
 _NAMED = 3
 
 
@@ -71,10 +75,17 @@ def collect_assumptions(
     names: dict[str, dict[str, dict[str, None]]] = {group: defaultdict(dict) for group in _GROUPS}
     workloads: dict[str, dict[str, None]] = defaultdict(dict)
     of_nodes = [*_list_service_lists(index)]
+    secrets = group_values(
+        (subject.source.server, subject.source.secret)
+        for subject in subjects.subjects.values()
+        if subject.source.secret
+    )
+    # Windows takes one user for each server (https://github.com/kubernetes-csi/csi-driver-smb/issues/219, system error 1219).
+    servers = {server for server, own_secrets in secrets.items() if server and len(set(own_secrets)) > 1}
     for workload in ready:
         for group in _ALWAYS:
             workloads[group][workload.key] = None
-        dependencies = [*of_nodes, *_list_dependencies(index, subjects, workload)]
+        dependencies = [*of_nodes, *_list_dependencies(index, subjects, workload, servers)]
         if upgrades:
             dependencies += _list_node_dependencies(subjects, workload)
         for dependency in dependencies:
@@ -95,7 +106,10 @@ def _list_service_lists(index: Index) -> Iterable[Dependency]:
         yield Dependency("ConfigMap", f"windows-services-{version} of the Windows Machine Config Operator")
 
 
-def _list_dependencies(index: Index, subjects: Subjects, workload: Workload) -> Iterable[Dependency]:
+def _list_dependencies(
+    index: Index, subjects: Subjects, workload: Workload, servers: Container[str]
+) -> Iterable[Dependency]:
+    """servers: of SMB, whose shares have several Secrets."""
     if workload.template is not None:
         yield from workload.template.dependencies
     else:
@@ -105,6 +119,8 @@ def _list_dependencies(index: Index, subjects: Subjects, workload: Workload) -> 
         providers = index.providers.get(subject.driver, ())
         if subject.source.secret or subject.source.field == "azureFile":
             yield Dependency("Secret", f"of {subject.title}")
+        if subject.source.server in servers:
+            yield Dependency("SMB server with several Secrets", subject.source.server)
         for kind, field in subject.assumed:
             yield Dependency(kind, f"{field} of {subject.title}")
         if subject.restored and any(provider.plugin and not provider.plugin.host_process for provider in providers):

@@ -200,7 +200,7 @@ def _describe_kind(source: Source) -> tuple[str, ...]:
     driver = source.driver if plugin is None else plugin.driver
     field_ = "csi" if driver else source.field
     fields = source.fs_type, source.attribute, source.protocol, source.server
-    return field_, driver, *fields, str(source.read_only), str(source.secret)
+    return field_, driver, *fields, str(source.read_only), str(bool(source.secret))
 
 
 class _Collector:
@@ -315,7 +315,7 @@ class _Collector:
             attribute=parameters.get("fstype", ""),
             protocol=parameters.get("protocol", ""),
             server=read_server(parameters),
-            secret=any(parameters.get(key) for key in _NODE_SECRETS),
+            secret=next(filter(None, map(parameters.get, _NODE_SECRETS)), ""),
             assumed=assumed + (("mountOptions",) if storage_class.mount_options else ()),
         )
 

@@ -10,7 +10,9 @@ the volume holds.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -18,7 +20,7 @@ from ..base.grouped import group_values
 from ..catalog import capability, in_tree
 from ..catalog.base import Driver
 from ..catalog.capability import RequestedVolume, VolumeSupport
-from ..catalog.translation import choose_google_mode
+from ..catalog.translation import TranslationError, build_google_location, choose_google_mode
 from ..catalog.versions import Version
 from .facts.cluster import PROFILE
 from .facts.storage import ObservedVolume
@@ -87,8 +89,12 @@ def _identify_disk(volume: ObservedVolume) -> tuple[str, str] | None:
     handle = source.handle
     if source.field == "awsElasticBlockStore":
         handle = handle.rsplit("/", 1)[-1]
+    elif source.field == "gcePersistentDisk":
+        with suppress(TranslationError):
+            handle = f"{build_google_location(dict(volume.places))}/disks/{handle}"
     driver = plugin.driver if plugin is not None else source.driver
-    return driver, handle.lower() if driver == "disk.csi.azure.com" else handle
+    # An in-tree disk of Google does not say its project.
+    return driver, handle.lower() if driver == "disk.csi.azure.com" else re.sub("^projects/[^/]+/", "", handle)
 
 
 def _find_twins(index: Index, subjects: Subjects) -> dict[tuple[str, str], tuple[list[str], int]]:

@@ -174,8 +174,9 @@ PERSISTENT_VOLUME_CLAIM = _table(
     status=_table(
         {_SOURCES: "phase"},
         {
-            _OF_CONTROLLERS: "accessModes allocatedResources allocatedResourceStatuses capacity currentVolumeAttributesClassName modifyVolumeStatus"
+            _OF_CONTROLLERS: "accessModes allocatedResources capacity currentVolumeAttributesClassName modifyVolumeStatus"
         },
+        allocatedResourceStatuses=_map({_SOURCES: "storage"}),
         conditions=[
             _table({_SOURCES: "type"}, {_OF_CONTROLLERS: "lastProbeTime lastTransitionTime message reason status"})
         ],

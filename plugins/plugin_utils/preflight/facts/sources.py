@@ -30,7 +30,8 @@ class Source:
     field: the API's name of the kind ("csi", "azureDisk"). driver: of a csi one. handle: what names the disk or share.
     kind: of azureDisk. secret_namespace: of azureFile. policy: a vsphereVolume names a storage policy. read_only: it asks
     for that. attribute: fsType of a csi one's attributes. protocol, server: of a csi share, the server as a host's name.
-    secret: a csi one names a Secret for mounting it. shared: its attributes name the share. assumed: its fields that no rule reads and that may matter.
+    secret: that a csi one names for mounting it, "namespace/name". shared: its attributes name the share. assumed: its fields that
+    no rule reads and that may matter.
     """
 
     field: str
@@ -44,7 +45,7 @@ class Source:
     attribute: str = ""
     protocol: str = ""
     server: str = ""
-    secret: bool = False
+    secret: str = ""
     shared: bool = False
     assumed: tuple[str, ...] = ()
 
@@ -67,7 +68,7 @@ class Source:
                     attribute=share_text(attributes.get("fsType") or attributes.get("fstype")),
                     protocol=share_text(attributes.get("protocol")),
                     server=read_server(attributes),
-                    secret=_has_secret(entry, attributes),
+                    secret=_name_secret(entry, attributes),
                     shared=bool(attributes.get("shareName") or attributes.get("sharename")),
                     assumed=_list_assumed(spec, entry),
                 )
@@ -97,11 +98,12 @@ def read_server(parameters: Mapping[str, Any]) -> str:
     return share_text(parameters.get("server") if not source else match[1] if match is not None else "")
 
 
-def _has_secret(entry: Mapping[str, Any], attributes: Mapping[str, Any]) -> bool:
-    """Whether a csi source names a Secret: a PersistentVolume by a reference, a pod's own volume by an attribute."""
+def _name_secret(entry: Mapping[str, Any], attributes: Mapping[str, Any]) -> str:
+    """The Secret of a csi source: a PersistentVolume names it by a reference, a pod's own volume by an attribute, in its namespace."""
     if entry.get("volumeHandle"):
-        return bool((entry.get("nodeStageSecretRef") or _NO_FIELDS).get("name"))
-    return bool(attributes.get("secretName") or attributes.get("secretname"))
+        reference = entry.get("nodeStageSecretRef") or _NO_FIELDS
+        return share_text(f"{reference.get('namespace', '')}/{reference['name']}") if reference.get("name") else ""
+    return str(attributes.get("secretName") or attributes.get("secretname") or "")
 
 
 def _handle(name: str, entry: Mapping[str, Any]) -> str:
@@ -192,7 +194,8 @@ class ObservedClaim:
             waits_since="" if volume else str(metadata.get("creationTimestamp") or ""),
             grows=any(
                 condition.get("type") == "FileSystemResizePending" for condition in status.get("conditions") or ()
-            ),
+            )
+            or str((status.get("allocatedResourceStatuses") or {}).get("storage") or "").startswith("NodeResize"),
             **_read_request(claim),
         )
 

@@ -15,7 +15,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.html 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.terminal import render_terminal
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report, Target
 from situations.base import VSPHERE, operator
-from situations.cluster import SHOP, claim_of, csi, healthy, pod_spec, volume, workload
+from situations.cluster import SHOP, claim_of, csi, healthy, install, pod_spec, smb, volume, workload
 from situations.named import SITUATIONS
 from situations.taken import PAIRS
 from situations.world import World
@@ -44,6 +44,22 @@ def test_an_ordinary_cluster_has_three_assumptions_that_every_form_of_the_report
     assert '<h2 id="verdict">Ready, if 3 assumptions hold</h2>' in render_html(report)
     assert render_brief(report)[0].startswith("Ready, if 3 assumptions hold: ")
     assert json.loads(json.dumps(report.as_dict()))["assumptions"][0]["workload_count"] == len(report.workloads)
+
+
+@pytest.mark.parametrize(("server", "is_assumed"), [("first", True), ("second", False)])
+def test_that_an_smb_server_has_one_user_is_assumed_where_its_shares_have_several_secrets(
+    server: str, is_assumed: bool
+) -> None:
+    world = healthy()
+    install(world, "smb", "csi_proxy")
+    for name, host in (("one", "first"), ("two", server)):
+        source = smb(name)
+        source["csi"].update(volumeAttributes={"source": f"//{host}/{name}"})
+        source["csi"]["nodeStageSecretRef"]["name"] = name
+        volume(world, f"pv-{name}", source, name, accessModes=["ReadWriteMany"])
+        workload(world, "Deployment", name, pod_spec(name), on=["win-1"])
+    message = assumed(evaluate(world.snapshot()))["references"]
+    assert ("1 SMB server with several Secrets (first)" in message) == is_assumed
 
 
 @pytest.mark.parametrize(

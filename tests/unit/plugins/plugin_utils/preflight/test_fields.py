@@ -54,6 +54,12 @@ def plant_pending_growth(world: World) -> None:
     ]
 
 
+def plant_growth_that_failed(world: World) -> None:
+    world.get("PersistentVolumeClaim", "x", SHOP)["status"]["allocatedResourceStatuses"] = {
+        "storage": "NodeResizeInfeasible"
+    }
+
+
 def plant_token_in_secrets(world: World) -> None:
     world.get("CSIDriver", VSPHERE.name)["spec"]["serviceAccountTokenInSecrets"] = True
 
@@ -64,6 +70,7 @@ def plant_token_in_secrets(world: World) -> None:
         (plant_mount_options, "fields", "1 mount option (mountOptions of PersistentVolume pv-x)"),
         (plant_secret_of_attacher, "references", "controllerPublishSecretRef of PersistentVolume pv-x"),
         (plant_pending_growth, "fields", "1 file system to grow (status.conditions of PersistentVolume pv-x)"),
+        (plant_growth_that_failed, "fields", "1 file system to grow (status.conditions of PersistentVolume pv-x)"),
         (plant_token_in_secrets, "fields", f"1 field (serviceAccountTokenInSecrets of CSIDriver {VSPHERE.name})"),
     ],
 )
