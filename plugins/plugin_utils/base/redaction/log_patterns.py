@@ -11,6 +11,7 @@ import re
 COMMAND_WORDS = (
     "use", "reg ", "reg\t", "reg.exe", "cmdkey", "setx", "sshpass", "htpasswd", "smbclient", "plink", "psexec", "sqlcmd",
     "runas", "echo", "nssm", "login", "credential", "securestring", "secret", "add-computer", "autologon", "bitsadmin", "curl", "mysql", "51:b:", "-stdin",
+    "value:",
 )  # fmt: skip
 # The begin of a line of a log: klog, CRI's prefix, zap, logfmt of containerd, csv of others. It begins a new entry.
 HEADER = re.compile(
@@ -20,10 +21,10 @@ HEADER = re.compile(
 GUID_PATH = r"\\{2,8}\?\\{1,8}Volume\{[0-9a-fA-F-]{36}\}\\*"
 TOKEN = re.compile(
     rf"""(?P<mark><\w{{1,10}},[ ]\d+>|\(redacted\))
-    |(?P<tag><[A-Za-z][\w.-]*(?:\s+[\w.:-]+\s*=\s*\\{{0,40}}(?:"[^"]*"|'[^']*'))*\s*(?<!/)>)
+    |(?P<tag><[A-Za-z][\w.:-]*(?:\s+[\w.:-]+\s*=\s*\\{{0,40}}(?:"[^"]*"|'[^']*'))*\s*(?<!/)>)
     |(?P<url>\b[a-zA-Z][\w+.-]{{1,20}}://(?:(?!\\{{1,40}}["'`rn])[^\s"'`<>])+)
     |(?P<key>(?:(?P<kq>\\{{0,40}}["'`])(?P<quoted>[\w$@][\w $./@\[\]:-]*?)(?P=kq)
-        |(?:-{{0,2}}|/)(?:\$?[Ee]nv:)?\.?(?P<name>[\w$@][\w$./@-]*))[ \t]*(?::=|=>|==?|:)(?!//|\\{{1,40}}[^"'rn\\]))
+        |(?:-{{0,2}}|/)(?:\$?[Ee]nv:)?\.?(?P<name>[\w$@][\w$./@-]*))[ \t]*(?::=|[=-]>|==?|:)(?!//|\\{{1,40}}[^"'rn\\]))
     |(?P<volume>{GUID_PATH})
     |(?P<space>(?:\s|\\{{1,40}}r\\{{1,40}}n|\\{{1,40}}[nt](?![a-z]))+)
     |(?P<quote>\\{{0,40}}["'`])
@@ -70,13 +71,14 @@ COMMAND = re.compile(
     |nssm(?:\.exe)?\s+set\s+\S+\s+(?:AppEnvironment(?:Extra)?|ObjectName)\s|docker\s+login\s|az\s+login\s|vault\s+login\s
     |(?:network|ps)credential\s*\(?|convertto-securestring\s|kubectl\s+create\s+secret\s|add-computer\s|autologon\s
     |curl(?:\.exe)?\s(?=(?:[^\n]{0,200}\s)?-[a-z]?[uU]\S)|mysql\w{0,9}\s(?=(?:[^\n]{0,200}\s)?-p\S)
-    |bitsadmin\s+/set\w+\s|\blogin\s+\S+\s+password\s|\bpassword\s+51:b:)"""
+    |bitsadmin\s+/set\w+\s|\blogin\s+\S+\s+password\s|\bpassword\s+51:b:
+    |\bname:[\w.-]*(?:passw|secret|token|credential|api_?key)[\w.-]*\s+value:)"""
 )
 # A secret that is piped into a command.
 PIPED = re.compile(r"(?i)\|\s*(?:convertto-securestring|\S.*-stdin\b)")
-# the password "x", the token is "x", Password for joe: x
+# the password "x", the token is "x", Password [x], Password for joe: x
 SPOKEN = re.compile(
-    r"""(?i)(?:pass(?:word|wd|phrase|code)|token|api[ _-]?key|pin)(?:\s+(?:is|was|of|=))*[ \t]+(?=\\{0,40}["'`])"""
+    r"""(?i)(?:pass(?:word|wd|phrase|code)|token|api[ _-]?key|pin)(?:\s+(?:is|was|of|=))*[ \t]*(?=[\[({]|(?<=[ \t])\\{0,40}["'`])"""
     r"""|pass(?:word|phrase|code)[ ](?:for|of)[ ][^\s:]+:[ \t]*(?=\S)"""
 )
 BLOCK_MARK = re.compile(r"[|>][+-]?\d?")
@@ -93,7 +95,7 @@ value values data default stringdata binarydata content contents body payload en
 """
 OPAQUE = frozenset(OPAQUE_TEXT.split())
 # The element of a tag; a value of an attribute that names what stands behind the tag.
-ELEMENT = re.compile(r"""(?:</?|(?i:name|key|id)\s*=\s*\\{0,40}["'])([\w.-]+)""")
+ELEMENT = re.compile(r"""(?:</?(?:[\w.-]+:)?|(?i:name|key|id)\s*=\s*\\{0,40}["'])([\w.-]+)""")
 WIDE = re.compile(r"(?:[\t\r\n\x20-\x7e]\x00){3,}[\t\r\n\x20-\x7e]?|(?:\x00[\t\r\n\x20-\x7e]){3,}")
 MARKED = re.compile(rf"(?:{BLOCK.pattern})?(?:<\w{{1,10}}, \d+>|\(redacted\))")
 SPACES = re.compile(r"(?:[ \t]|\\{1,40}[rnt])*")

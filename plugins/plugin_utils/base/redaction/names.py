@@ -20,7 +20,7 @@ _PARTS = re.compile(
 )
 # As a word of a name.
 _WORDS_TEXT = """
-pass pwd passwd pw pword psk cred creds bearer jwt otp totp apikey passin passout
+pass pwd passwd pw pword psk cred creds bearer jwt otp totp apikey passin passout storepass keypass userpass
 """
 _LAST = tuple([word] for word in ("auth", "sas", "sig", "hmac", "salt", "dsn", "pat", "rp", "community"))
 _WORDS = frozenset(_WORDS_TEXT.split())
