@@ -10,7 +10,6 @@ import importlib.util
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from ansible.release import __version__ as core
 
 from ..modules.diagnose import DOCUMENTATION
 from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
-from ..plugin_utils.actions.host_results import diagnosed, observed, read_rows
+from ..plugin_utils.actions.host_results import HostResult, list_csi_proxies, read_hosts
 from ..plugin_utils.base.documented import read_argument_spec
 from ..plugin_utils.base.stored import serialize
 from ..plugin_utils.catalog.registry import DRIVERS
@@ -72,8 +71,8 @@ class ActionModule(ClusterAction):
     def work(self, options: Mapping[str, Any]) -> None:
         """Return what to fix; failed unless it passes."""
         controller = read_controller()
-        rows, hostvars = read_rows(diagnosed, self.task_vars), self.task_vars.get("hostvars") or {}
-        hosts = [read_connection(host, hostvars[host.name]) for host in rows]
+        results, hostvars = read_hosts(self.task_vars), self.task_vars.get("hostvars") or {}
+        hosts = [build_host_facts(host, hostvars[host.name]) for host in results]
         cluster = self._read_cluster(options, hosts)
         diagnoses = diagnose(controller, cluster, hosts)
         self.result.update(
@@ -110,7 +109,7 @@ class ActionModule(ClusterAction):
 
     def _report_readiness(self, *, details: bool) -> Mapping[str, Any]:
         """The verdict and the blockers of the readiness report, or why there is none."""
-        hosts = read_rows(observed, self.task_vars)
+        hosts = list_csi_proxies(self.task_vars)
         try:
             return self.call(preflight_info.ActionModule, hosts=hosts, details=details, before=True)
         except TaskError as error:
@@ -146,14 +145,19 @@ def read_release(folders: Sequence[str]) -> str:
     return ""
 
 
-def read_connection(host: HostFacts, variables: Mapping[str, Any]) -> HostFacts:
-    """A host with its connection. variables: of the host."""
+def build_host_facts(host: HostResult, variables: Mapping[str, Any]) -> HostFacts:
+    """What was read of a host, or why it was not, and its connection. variables: of the host."""
     connection = str(variables.get("ansible_connection") or "ssh").rpartition(".")[2]
     transport = variables.get(_TRANSPORT.get(connection, ""), "")
     if isinstance(transport, (list, tuple)):
         transport = transport[0] if transport else ""
-    return replace(
-        host,
+    return HostFacts(
+        name=host.name,
+        node=host.node,
+        reason="" if host.state else str(host.returned.get("reason") or ""),
+        problem=host.unread,
+        unmatched=str((host.nodes.get("errors") or {}).get(host.name) or ""),
+        state=host.state,
         connection=connection,
         transport=str(transport or ""),
         password=any(name in variables for name in _PASSWORDS),

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from ..doc_fragments import hosts
 from ..modules.driver_apply import DOCUMENTATION
 from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
-from ..plugin_utils.actions.host_results import proof, read_plans, read_rows, unmarked
+from ..plugin_utils.actions.host_results import list_csi_proxies, list_read_nodes, read_hosts, read_plans
 from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ..plugin_utils.drivers import declared
 from ..plugin_utils.drivers.apply import DeployRequest, deploy, plan
@@ -40,9 +40,9 @@ class ActionModule(ClusterAction):
 
     def read_run(self) -> dict[str, Any]:
         """The plan of the driver, and the hosts of the play, whose Nodes alone are changed."""
-        hosts, driver = read_rows(proof, self.task_vars), str(self._task.args["driver"])
+        hosts, driver = list_csi_proxies(self.task_vars), str(self._task.args["driver"])
         (definition,) = [plan["definition"] for plan in read_plans(self.task_vars) if plan["driver"] == driver]
-        return {"definition": definition, "hosts": hosts, "nodes": [host["node"] for host in hosts]}
+        return {"definition": definition, "hosts": hosts, "nodes": list_read_nodes(hosts)}
 
     def work(self, options: Mapping[str, Any]) -> None:
         """Return the objects and the Nodes; failed with a reason if a Node does not work with the new plugin."""
@@ -103,8 +103,10 @@ class ActionModule(ClusterAction):
     def _label_nodes(self, client: Client) -> dict[str, Any]:
         """Label the Nodes of the play whose csi-proxy serves, and no others; a plugin pod starts only there."""
         result: dict[str, Any] = {"changed": False, "objects": [], "diff": []}
-        for row in read_rows(unmarked, self.task_vars):
-            node, label = row["node"], SERVING_VALUE if row["serving"] else None
+        for host in read_hosts(self.task_vars):
+            if not host.needs_label_change:
+                continue
+            node, label = host.node, SERVING_VALUE if host.state["serving"] else None
             label_node(client, node, label, dry_run=self.check_mode)
             result["changed"] = True
             changed = {"kind": "Node", "namespace": None, "name": node, "action": "update", "validated": True}

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from ..doc_fragments import hosts
 from ..modules.gate import DOCUMENTATION
 from ..plugin_utils.actions.cluster_action import ClusterAction
-from ..plugin_utils.actions.host_results import proof, read_plans, read_rows
+from ..plugin_utils.actions.host_results import list_csi_proxies, list_read_nodes, read_plans
 from ..plugin_utils.actions.rollout import ended, progress, unread
 from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ..plugin_utils.base.stored import serialize
@@ -39,7 +39,7 @@ class ActionModule(ClusterAction):
 
     def read_run(self) -> dict[str, Any]:
         """The hosts of the play, without Nodes that the plan leaves out; what the playbook applied; Nodes that verify proved."""
-        driver, hosts = str(self._task.args["driver"]), read_rows(proof, self.task_vars)
+        driver, hosts = str(self._task.args["driver"]), list_csi_proxies(self.task_vars)
         unselected = {
             node for plan in read_plans(self.task_vars) if plan["driver"] == driver for node in plan["unselected_nodes"]
         }
@@ -48,7 +48,7 @@ class ActionModule(ClusterAction):
             applied |= result.get("applied") or {}
         return {
             "hosts": hosts,
-            "nodes": [host["node"] for host in hosts if host["node"] not in unselected],
+            "nodes": [node for node in list_read_nodes(hosts) if node not in unselected],
             "applied": applied,
             "proven": (self.inputs.get("proven") or {}).get(driver, []),
             # Without hosts, none can be read.

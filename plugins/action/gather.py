@@ -14,9 +14,9 @@ from typing import Any
 
 from ..modules.gather import DOCUMENTATION
 from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
-from ..plugin_utils.actions.host_results import gathered as gathered_host
-from ..plugin_utils.actions.host_results import observed, read_rows
+from ..plugin_utils.actions.host_results import HostResult, list_csi_proxies, read_hosts
 from ..plugin_utils.actions.secrets import held
+from ..plugin_utils.actions.summary import brief
 from ..plugin_utils.base.documented import read_argument_spec
 from ..plugin_utils.base.files import write_whole
 from ..plugin_utils.base.redaction.redactor import Redactor
@@ -52,7 +52,7 @@ class ActionModule(ClusterAction):
         self.secrets |= {*self._secrets_of_run()} - {""}
         unread = self._report_readiness(folder)
         redactor = Redactor([*self.secrets])
-        rows = read_rows(gathered_host, self.task_vars)
+        rows = [describe_host(host) for host in read_hosts(self.task_vars)]
         redactor.learn(read_names(folder, rows))
         hosts = redactor.redact_structure(rows)
         gathered = Gathered(redactor)
@@ -86,7 +86,7 @@ class ActionModule(ClusterAction):
 
     def _report_readiness(self, folder: Path) -> str:
         """Write the readiness report; return why there is none."""
-        hosts = read_rows(observed, self.task_vars)
+        hosts = list_csi_proxies(self.task_vars)
         try:
             self.call(
                 preflight_info.ActionModule,
@@ -103,6 +103,20 @@ class ActionModule(ClusterAction):
         for host in self.task_vars.get("ansible_play_hosts_all") or ():
             if host in hostvars:
                 yield from held(hostvars[host], self._templar)
+
+
+def describe_host(host: HostResult) -> dict[str, Any]:
+    """What was read of a host, and why not more."""
+    # Also for a host that other playbooks skip.
+    unread = host.problem or (host.unread if host.left_out else "")
+    return {
+        "name": host.name,
+        "node": host.node,
+        "problem": unread or str(host.evidence.get("problem") or host.evidence.get("msg") or ""),
+        "csi_proxy": brief(host.state)[0] if host.state else "",
+        "findings": [dict(finding) for finding in host.state.get("findings") or ()],
+        "parts": [dict(part) for part in host.evidence.get("parts") or ()],
+    }
 
 
 def read_files(folder: Path, redactor: Redactor) -> Iterator[Part]:

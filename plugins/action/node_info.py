@@ -11,7 +11,7 @@ from typing import Any
 
 from ..modules.node_info import DOCUMENTATION
 from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
-from ..plugin_utils.actions.host_results import describe_left_cordons, read_rows, reported, unsettled
+from ..plugin_utils.actions.host_results import describe_left_cordons, read_hosts
 from ..plugin_utils.base.documented import read_argument_spec
 from ..plugin_utils.base.grouped import group_values
 from ..plugin_utils.drivers.installed import find_controllers, find_node_plugins
@@ -28,7 +28,7 @@ class ActionModule(ClusterAction):
 
     def read_run(self) -> dict[str, Any]:
         """The hosts of the play."""
-        return {"hosts": read_rows(reported, self.task_vars)}
+        return {"hosts": [host.describe_identity() for host in read_hosts(self.task_vars)]}
 
     def work(self, options: Mapping[str, Any]) -> None:
         """Return the Nodes, which host is which, and why a host is none."""
@@ -83,7 +83,8 @@ class ActionModule(ClusterAction):
             nodes_without_host=list(matching.nodes_without_host),
         )
         if self.inputs:
-            self.result["unsettled"] = read_rows(unsettled, self.task_vars, kubewin_nodes=self.result)
+            results = read_hosts(self.task_vars, kubewin_nodes=self.result)
+            self.result["unsettled"] = [host.name for host in results if not host.left_out and not host.settled]
         if options["installed"]:
             installed = list(find_node_plugins(client))
             self.result.update(installed=installed, own_drivers=list(find_node_plugins(client, own_only=True)))

@@ -21,7 +21,7 @@ from ansible.module_utils.basic import missing_required_lib
 from ..doc_fragments import hosts
 from ..modules.preflight_info import DOCUMENTATION
 from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
-from ..plugin_utils.actions.host_results import observed, proof, read_plans, read_rows
+from ..plugin_utils.actions.host_results import list_csi_proxies, list_read_nodes, read_plans
 from ..plugin_utils.base.decode import decode
 from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ..plugin_utils.base.files import write_whole
@@ -68,11 +68,11 @@ class ActionModule(ClusterAction):
 
     def read_run(self) -> dict[str, Any]:
         """The hosts of the play, and with the option planned the drivers that this playbook planned."""
+        hosts = list_csi_proxies(self.task_vars)
         if not self._task.args.get("planned"):
-            return {"hosts": read_rows(observed, self.task_vars)}
+            return {"hosts": hosts}
         drivers = [{key: plan[key] for key in ("driver", "definition")} for plan in read_plans(self.task_vars)]
-        hosts = read_rows(proof, self.task_vars)
-        return {"hosts": hosts, "run": {"drivers": drivers, "nodes": [host["node"] for host in hosts]}}
+        return {"hosts": hosts, "run": {"drivers": drivers, "nodes": list_read_nodes(hosts)}}
 
     def work(self, options: Mapping[str, Any]) -> None:
         """Return the verdict and the report; failed unless the verdict passes."""

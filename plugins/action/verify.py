@@ -13,7 +13,7 @@ from typing import Any
 
 from ..modules.verify import DOCUMENTATION
 from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
-from ..plugin_utils.actions.host_results import read_rows, verified
+from ..plugin_utils.actions.host_results import HostResult, read_hosts
 from ..plugin_utils.actions.interruption import ignore_signals
 from ..plugin_utils.base.documented import read_argument_spec
 from ..plugin_utils.base.stored import serialize
@@ -36,31 +36,32 @@ class ActionModule(ClusterAction):
 
     argument_spec = read_argument_spec(DOCUMENTATION)
     remainder = "Its objects were deleted, except those reported as left"
-    _hosts: Sequence[Mapping[str, Any]] = ()
+    _hosts: Sequence[HostResult] = ()
 
     def read_run(self) -> dict[str, Any]:
         """The Nodes of the play's hosts. TaskError unless they are known."""
-        self._hosts = read_rows(verified, self.task_vars)
-        unread = [host["unread"] for host in self._hosts if host["unread"]]
+        self._hosts = read_hosts(self.task_vars)
+        unread = list_unread(self._hosts)
         self.show(*unread)
         if unread and len(unread) == len(self._hosts):
             raise TaskError("\n".join(unread), "host_unusable")
-        if errors := [host["error"] for host in self._hosts if host["error"]]:
+        matches = [(host.name, host.nodes) for host in self._hosts]
+        if errors := [error for name, nodes in matches if (error := (nodes.get("errors") or {}).get(name))]:
             raise TaskError("\n".join(errors), "host_unmatched")
-        return {"nodes": [host["node"] for host in self._hosts if host["node"]]}
+        return {"nodes": [node for name, nodes in matches if (node := (nodes.get("matched") or {}).get(name))]}
 
     def sum_up(self) -> None:
         """The drivers with their proven Nodes. The gate of a later run counts these; in an AWX workflow it gets the statistic."""
         proven, failed_before = self.result.get("proven") or {}, bool(self.result.get("failed"))
         if proven:
             self.set_statistic("kubewin_proven", proven)
-        unread = [host["unread"] for host in self._hosts if host["unread"]]
+        unread = list_unread(self._hosts)
         if unread and not failed_before and not self.inputs["skip_unreachable"]:
             text = "Their Nodes are unknown and were not proven. Repair these hosts, leave them out with --limit, or set kubewin_skip_unreachable."
             self.result.update(failed=True, reason="host_unusable", msg="\n".join([*unread, text]))
         lines = [f"{driver} proven on {', '.join(nodes)}" for driver, nodes in proven.items()]
         failed_now, began = bool(self.result.get("failed")), "proofs" in self.result
-        self.result["lines"] = [*lines, *(doubt for host in self._hosts for doubt in host["doubts"])]
+        self.result["lines"] = [*lines, *(doubt for host in self._hosts for doubt in list_doubts(host))]
         if self.check_mode or (failed_now and began):
             self.result["next"] = ["verify" if self.check_mode else "diagnose"]
         self.result["outcome"] = ("failed" if began else "refused") if failed_now else "done"
@@ -133,6 +134,23 @@ class ActionModule(ClusterAction):
         if stuck:
             raise TaskError(f"proven, but these objects could not be deleted: {'; '.join(stuck)}", "left_behind")
         self.result["report"] = text
+
+
+def list_unread(hosts: Sequence[HostResult]) -> list[str]:
+    """Why hosts were not read, a line a host."""
+    return [f"{host.name}: {host.unread}" for host in hosts if host.unread]
+
+
+def list_doubts(host: HostResult) -> list[str]:
+    """Why the next volume will not be mounted on a host, although some are proven now."""
+    service, doubts = host.state.get("service") or {}, []
+    if service and not host.state["serving"]:
+        doubts.append(
+            f"csi-proxy is {service['state']} and does not serve. The next mount of a volume fails there, whatever this "
+            "run proved. Run enable_csi."
+        )
+    doubts += [finding["message"] for finding in host.state.get("findings") or () if finding["severity"] == "blocker"]
+    return [f"{host.name}: {doubt}" for doubt in doubts]
 
 
 def render_report(result: Mapping[str, Any]) -> str:
