@@ -92,7 +92,6 @@ cache_timeout: 600
 """
 
 import importlib.util
-import socket
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -160,10 +159,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         named = f" by kubeconfig {kubeconfig}" if isinstance(kubeconfig, str) else ""
         try:
             client = create_client(partial(get_api_client, **access), float(self.get_option("api_timeout")), named)
-            observed = observe(client, client.server, self.get_option("annotations"))
+            return observe(client, client.server, self.get_option("annotations"))
         except ClusterError as error:
             raise AnsibleParserError(str(error)) from error
-        return observed.with_addresses({name: _resolve(name) for name in listing.list_unresolved_names(observed)})
 
     def _add(self, inventory: Any, host: Listed, server: str) -> None:
         known_host = inventory.get_host(host.name)
@@ -198,12 +196,3 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                         "false to skip such variables"
                     ) from error
         return composed
-
-
-def _resolve(name: str) -> tuple[str, ...]:
-    """What a name means in DNS, IPv4 as the operator resolves it; nothing when DNS does not know it."""
-    try:
-        answers = socket.getaddrinfo(name, None, socket.AF_INET, socket.SOCK_STREAM)
-    except OSError:
-        return ()
-    return tuple(sorted({str(answer[4][0]) for answer in answers}))

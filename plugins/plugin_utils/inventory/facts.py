@@ -10,7 +10,7 @@ were asked for, and of an instance's entry only the user's name.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ..base.stored import restore, serialize
@@ -71,14 +71,12 @@ class NodeListed:
 class Instance:
     """An entry of the ConfigMap windows-instances.
 
-    name: its key, an IPv4 address or DNS name. user: empty when problem says why. resolved: what the name means in DNS,
-    looked up only where no Node has the name.
+    name: its key, an IPv4 address or DNS name. user: empty when problem says why.
     """
 
     name: str
     user: str
     problem: str = ""
-    resolved: tuple[str, ...] = ()
 
     @classmethod
     def from_entry(cls, key: str, value: str) -> Instance:
@@ -131,16 +129,6 @@ class Observation:
             instances=tuple(
                 Instance.from_entry(key, str(value))
                 for key, value in sorted(((instances or {}).get("data") or {}).items())
-            ),
-        )
-
-    def with_addresses(self, addresses: Mapping[str, tuple[str, ...]]) -> Observation:
-        """The same with what these instances' names mean in DNS."""
-        return replace(
-            self,
-            instances=tuple(
-                replace(instance, resolved=addresses.get(instance.name, instance.resolved))
-                for instance in self.instances
             ),
         )
 

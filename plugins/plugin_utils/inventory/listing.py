@@ -70,16 +70,6 @@ class Listed:
         return UNREACHABLE if "kubewin_unreachable_because" in self.variables else HOSTS
 
 
-def list_unresolved_names(observed: Observation) -> tuple[str, ...]:
-    """Instances that no Node is by name, so that DNS has to resolve their address."""
-    nodes = _build_matchable_nodes(observed)
-    return tuple(
-        instance.name
-        for instance in observed.instances
-        if not instance.problem and _build_host(instance).names and isinstance(_find_node(instance, nodes), str)
-    )
-
-
 def list_hosts(observed: Observation, connection: str) -> Iterator[Listed]:
     """Every host, in the order of names: Nodes first, then instances that are no Node. connection: the plugin's option."""
     matchable = _build_matchable_nodes(observed)
@@ -114,13 +104,13 @@ def _list_addresses(node: NodeListed) -> list[dict[str, str]]:
     return [{"type": kind, "address": value} for kind, value in node.addresses]
 
 
-def _build_host(instance: Instance, nodes: Iterable[Node] = ()) -> Host:
-    """An instance as a host for matching:  its key is an address, or a name with what that means in DNS."""
+def _build_host(instance: Instance, nodes: Iterable[Node]) -> Host:
+    """An instance as a host for matching: its key is an address or a name."""
     is_address = instance.name.replace(".", "").isdigit()
     return Host(
         inventory_name=instance.name,
         names=() if is_address else (instance.name,),
-        addresses=(instance.name,) if is_address else instance.resolved,
+        addresses=(instance.name,) if is_address else (),
         claimed_node=instance.name if any(node.name == instance.name for node in nodes) else None,
     )
 
@@ -132,7 +122,8 @@ def _find_node(instance: Instance, nodes: list[Node]) -> Node | str:
     if name is None:
         return (
             f"{instance.name} of the ConfigMap windows-instances is not a Node: {matching.errors[instance.name]}. "
-            "The operator makes a new instance a Node; if it does not, check its log"
+            "The operator makes a new instance a Node; if it does not, check its log. If it is a Node under another name, use the name or "
+            "the address of that Node"
         )
     return next(node for node in nodes if node.name == name)
 

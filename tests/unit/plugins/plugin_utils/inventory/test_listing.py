@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.listing import list_unresolved_names
 from unit.plugins.plugin_utils.inventory.clusters import BYOH, OPERATOR, cluster, csi_node, listed, node
 
 WIN1 = node("win-1", ("InternalIP", "10.0.0.11"), ("Hostname", "win-1"))
@@ -111,11 +110,12 @@ def test_an_instance_and_its_node_are_one_host_at_the_address_that_the_operator_
     assert "kubewin_instance" not in found["win-2"].variables
 
 
-def test_a_name_that_no_node_has_is_resolved_by_dns_and_matched_by_address() -> None:
-    observed = cluster(WIN1, instances={"alias.corp.example": "username=a", "win-1.corp.example": "username=a"})
-    assert list_unresolved_names(observed) == ("alias.corp.example",)
-    alone = cluster(WIN1, instances={"alias.corp.example": "username=a"})
-    assert set(listed(alone.with_addresses({"alias.corp.example": ("10.0.0.11",)}))) == {"win-1"}
+def test_an_alias_of_a_node_is_listed_apart() -> None:
+    found = listed(cluster(WIN1, instances={"alias.corp.example": "username=a"}))
+    assert set(found) == {"win-1", "alias.corp.example"}
+    assert found["alias.corp.example"].group == "kubewin_without_node"
+    because = found["alias.corp.example"].variables["kubewin_without_node_because"]
+    assert "If it is a Node under another name, use the name or the address of that Node" in because
 
 
 def test_an_instance_that_is_no_node_is_listed_apart_with_the_reason() -> None:
