@@ -22,6 +22,7 @@ description:
 extends_documentation_fragment:
   - ansible.builtin.constructed
   - ansible.builtin.inventory_cache
+  - kubernetes.core.k8s_auth_options
   - kubewin.csi.cluster
 options:
   plugin:

@@ -23,6 +23,7 @@ description:
     anything differs from what is expected, the run stops and the disk does not change.
   - Refuses a volume that does not meet a precondition; see the findings C(CSI-B01) and following.
 extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
   - kubewin.csi.cluster
   - kubewin.csi.attributes
 attributes:

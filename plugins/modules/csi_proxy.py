@@ -26,6 +26,7 @@ description:
   - Without O(node), the task contacts no cluster. Then make sure yourself that no volume operation is in flight on the node.
 extends_documentation_fragment:
   - kubewin.csi.attributes
+  - kubernetes.core.k8s_auth_options
   - kubewin.csi.cluster
   - kubewin.csi.windows
 attributes:

@@ -15,6 +15,7 @@ description:
   - Asks the cluster for the account's rules and for events of failed mounts. It changes nothing.
   - In a playbook of this collection it uses what earlier tasks read of the hosts.
 extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
   - kubewin.csi.cluster
   - kubewin.csi.attributes
   - kubewin.csi.attributes.info

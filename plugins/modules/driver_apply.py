@@ -25,6 +25,7 @@ description:
   - Skips nodes that are not Ready, and names them in a warning.
   - Requires the ClusterRole C(kubewin-csi-roll) in the driver's namespace. Deletes each pod by its uid and resourceVersion.
 extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
   - kubewin.csi.cluster
   - kubewin.csi.driver.apply
   - kubewin.csi.hosts

@@ -18,6 +18,7 @@ description:
   - Renders the plan with the templates of the role C(csi_driver), as RV(definition).
   - Only checks objects of the driver's own installation, which are the CSIDriver, the feature states and the controller.
 extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
   - kubewin.csi.cluster
   - kubewin.csi.driver
   - kubewin.csi.attributes

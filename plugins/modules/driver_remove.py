@@ -17,6 +17,7 @@ description:
   - Deletes each object by the uid that was read. The next run finishes an interrupted one.
   - Waits until the plugins' pods are deleted. Keeps claims, volumes, the drivers' controllers and the namespace.
 extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
   - kubewin.csi.cluster
   - kubewin.csi.attributes
 attributes:

@@ -19,6 +19,7 @@ description:
   - Without facts from the host a node is C(registered, unproven) and never green, because a plugin pod stays Ready after csi-proxy dies.
   - Watches the cluster, and prints a line for each node whose verdict changes.
 extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
   - kubewin.csi.cluster
   - kubewin.csi.driver.rollout
   - kubewin.csi.hosts

@@ -17,6 +17,7 @@ description:
   - What cannot be read is named in the archive and in the result. It fails only if the archive cannot be written.
   - Run M(kubewin.csi.host_evidence) on the Windows hosts before, for their logs and settings.
 extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
   - kubewin.csi.cluster
   - kubewin.csi.attributes
   - kubewin.csi.attributes.info

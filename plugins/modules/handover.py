@@ -21,6 +21,7 @@ description:
   - A run that is interrupted restores the former plugin of the node in progress. If it is killed, the next run finishes the
     hand-over.
 extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
   - kubewin.csi.cluster
   - kubewin.csi.attributes
 attributes:

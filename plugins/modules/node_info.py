@@ -16,6 +16,7 @@ description:
   - A host that matches no Node or more than one has an error with what was found, what was expected and the remedy.
     The module fails on such a host only with O(require), in one message for all hosts.
 extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
   - kubewin.csi.cluster
   - kubewin.csi.attributes
   - kubewin.csi.attributes.info

@@ -18,6 +18,7 @@ description:
     required rules are in C(roles/csi_driver/files/kubewin-preflight-rbac.yaml). If a rule is missing, the others are used.
   - Fails without a report if the cluster as a whole cannot be read.
 extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
   - kubewin.csi.cluster
   - kubewin.csi.hosts
   - kubewin.csi.attributes

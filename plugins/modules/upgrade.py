@@ -22,6 +22,7 @@ description:
     or uncordoned if nothing was changed on them. No further node starts.
   - Never starts an upgrade of the cluster or of a node, and never forces a pod away.
 extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
   - kubewin.csi.cluster
   - kubewin.csi.attributes
 attributes:

@@ -19,6 +19,7 @@ description:
     the run ends. The next run deletes what a killed run left, after the lease of that run has expired.
   - Volumes of a StorageClass with the policy C(Retain) are reported and never deleted.
 extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
   - kubewin.csi.cluster
   - kubewin.csi.attributes
 attributes:

@@ -24,6 +24,7 @@ description:
   - Compares symbolic links and junctions by their target, and does not follow them. Ignores alternate data streams, attributes, access rights,
     C(System Volume Information) and C($RECYCLE.BIN).
 extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
   - kubewin.csi.cluster
   - kubewin.csi.attributes
 attributes:

@@ -37,9 +37,9 @@ def options(name: str) -> set[str]:
     documented = yaml.safe_load(import_module(f"ansible_collections.kubewin.csi.plugins.modules.{name}").DOCUMENTATION)
     found = set(documented.get("options") or {})
     for fragment in documented.get("extends_documentation_fragment", []):
-        stem, _dot, part = fragment.removeprefix(OURS).partition(".")
-        module = import_module(f"ansible_collections.kubewin.csi.plugins.doc_fragments.{stem}")
-        text = getattr(module.ModuleDocFragment, part.upper() or "DOCUMENTATION")
+        namespace, collection, stem, *part = fragment.split(".")
+        module = import_module(f"ansible_collections.{namespace}.{collection}.plugins.doc_fragments.{stem}")
+        text = getattr(module.ModuleDocFragment, part[0].upper() if part else "DOCUMENTATION")
         found |= set(yaml.safe_load(text).get("options") or {})
     return found
 

@@ -25,6 +25,7 @@ FRAGMENTS = {
     "kubewin.csi.attributes": attributes.ModuleDocFragment.DOCUMENTATION,
     "kubewin.csi.attributes.info": attributes.ModuleDocFragment.INFO,
     # Compared with kubernetes.core's options in tests/unit/plugins/modules/test_argument_specs.py.
+    "kubernetes.core.k8s_auth_options": "{}",
     "kubewin.csi.cluster": "{}",
     "kubewin.csi.windows": windows.ModuleDocFragment.DOCUMENTATION,
 }
