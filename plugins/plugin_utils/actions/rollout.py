@@ -50,11 +50,10 @@ def table(rollout: Mapping[str, Any]) -> str:
     """Every node with what it lacks and what helps."""
     rows = []
     for node in rollout["nodes"]:
-        lacks = node["lacks"] or [{"message": "; ".join(node["notes"]) or "-", "remedy": ""}]
+        lacks = node["lacks"] or [{"id": "", "message": "; ".join(node["notes"]) or "-", "remedy": ""}]
         for index, lack in enumerate(lacks):
-            text = lack["message"] + (f" -> {lack['remedy']}" if lack["remedy"] else "")
-            rows.append([node["node"] if index == 0 else "", node["verdict"] if index == 0 else "", text])
-    rows += [["-", lack["verdict"], f"{lack['message']} -> {lack['remedy']}"] for lack in rollout["trouble"]]
+            rows.append([*((node["node"], node["verdict"]) if index == 0 else ("", "")), _describe_remedy(lack)])
+    rows += [["-", lack["verdict"], _describe_remedy(lack)] for lack in rollout["trouble"]]
     rows += [[unchecked_node["node"], "not checked", unchecked_node["reason"]] for unchecked_node in rollout["others"]]
     return render_table(["node", "verdict", "lacks"], rows)
 
@@ -109,9 +108,9 @@ def _causes(rollout: Mapping[str, Any]) -> list[str]:
     causes: dict[str, list[str]] = {}
     for node in rollout["nodes"]:
         for lack in node["lacks"] if node["verdict"] != "green" else ():
-            causes.setdefault(_lacking(lack), []).append(node["node"])
+            causes.setdefault(_describe_remedy(lack), []).append(node["node"])
     lines = [f"{', '.join(names)}: {cause}" for cause, names in causes.items()]
-    lines += [_lacking(lack) for lack in rollout["trouble"]]
+    lines += [_describe_remedy(lack) for lack in rollout["trouble"]]
     lines += (
         []
         if rollout["nodes"]
@@ -121,8 +120,13 @@ def _causes(rollout: Mapping[str, Any]) -> list[str]:
     return lines[:_NAMED] + ([f"and {omitted_count} more"] if omitted_count > 0 else [])
 
 
-def _lacking(lack: Mapping[str, Any]) -> str:
-    return f"{lack['message']} -> {lack['remedy']}" if lack["remedy"] else str(lack["message"])
+def describe_lack(lack: Mapping[str, Any]) -> str:
+    """What a node lacks, with the id under which the page of findings explains it."""
+    return f"{lack['id']} {lack['message']}".strip()
+
+
+def _describe_remedy(lack: Mapping[str, Any]) -> str:
+    return f"{describe_lack(lack)} -> {lack['remedy']}" if lack["remedy"] else describe_lack(lack)
 
 
 def _reason(rollout: Mapping[str, Any]) -> str:
@@ -146,5 +150,5 @@ def _headline(rollout: Mapping[str, Any], timeout: int, unreachable: str) -> str
 
 
 def _why(node: Mapping[str, Any]) -> str:
-    reasons = [lack["message"] for lack in node["lacks"]] + list(node["notes"])
+    reasons = [*map(describe_lack, node["lacks"]), *node["notes"]]
     return f" ({'; '.join(reasons)})" if reasons else ""

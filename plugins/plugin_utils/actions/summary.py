@@ -11,6 +11,7 @@ from typing import Any
 
 from ..base.table import render_table, wrap
 from ..preflight.render.words import format_list
+from .rollout import describe_lack
 
 # The worst verdict a node has with any of its drivers is the node's.
 _ORDER = ("red", "waiting", "unproven", "not checked", "outdated", "green")
@@ -306,7 +307,7 @@ def _gate(rollouts: Mapping[str, Mapping[str, Any]], hosts: Iterable[str]) -> di
     several = len(rollouts) > 1
     for driver, rollout in rollouts.items():
         for node in rollout.get("nodes") or []:
-            lacks = "; ".join(lack["message"] for lack in node.get("lacks") or [])
+            lacks = "; ".join(map(describe_lack, node.get("lacks") or ()))
             named = f"{driver}: {lacks}" if several else lacks
             why = named if lacks else "; ".join([f"{driver} registered, pod Ready", *(node.get("notes") or [])])
             verdicts.setdefault(node["node"], []).append((_name_verdict(node), why))

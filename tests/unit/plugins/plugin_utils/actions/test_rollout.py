@@ -35,7 +35,7 @@ def rollout(verdict: str, *nodes: dict[str, Any], trouble: tuple[dict[str, str],
 def test_progress_reports_nodes_whose_verdict_changed() -> None:
     observed = rollout("waiting", node("win-1", "green"), node("win-2", "waiting", "no pod"))
     lines = list(progress(observed, {"win-1": "green"}, 4, 60))
-    assert lines == ["  4 s of 1 min: 1 of 2 nodes green", "    win-2: waiting (no pod)"]
+    assert lines == ["  4 s of 1 min: 1 of 2 nodes green", "    win-2: waiting (CSI-G20 no pod)"]
 
 
 def test_progress_accepts_an_unproven_node_where_allowed() -> None:
@@ -77,8 +77,8 @@ def test_everything_else_fails_with_a_reason_and_a_table(verdict: str, reason: s
     assert result["failed"] is True
     assert result["reason"] == reason
     assert expected in result["msg"]
-    assert "win-2: what it lacks -> do this" in result["msg"]
-    assert "what it lacks -> do this" in result["table"]
+    assert "win-2: CSI-G20 what it lacks -> do this" in result["msg"]
+    assert "CSI-G20 what it lacks -> do this" in result["table"]
     assert "win-9" in result["table"]
     assert [one["node"] for one in result["rollout"]["nodes"]] == ["win-2"]
 

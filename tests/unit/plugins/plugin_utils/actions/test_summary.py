@@ -49,7 +49,7 @@ def gate(**verdicts: str) -> dict[str, Any]:
         {
             "node": name.replace("_", "-"),
             "verdict": verdict,
-            "lacks": [] if verdict == "green" else [{"message": "the pipe is gone"}],
+            "lacks": [] if verdict == "green" else [{"id": "CSI-G42", "message": "the pipe is gone"}],
         }
         for name, verdict in verdicts.items()
     ]
@@ -77,7 +77,7 @@ def test_each_of_several_drivers_has_a_line_and_names_what_it_lacks() -> None:
         "1 of 2 Windows nodes can take CSI volumes now\n  vsphere: 2 of 2 nodes\n  smb: 1 of 2 nodes; red: win-1\n"
         in text
     )
-    assert summary["nodes"][0]["why"] == "vsphere registered, pod Ready; smb: the pipe is gone"
+    assert summary["nodes"][0]["why"] == "vsphere registered, pod Ready; smb: CSI-G42 the pipe is gone"
     assert summary["drivers"]["smb"] == {"red": ["win-1"], "green": ["win-2"]}
 
 
