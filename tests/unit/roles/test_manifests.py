@@ -7,7 +7,9 @@ from itertools import combinations
 from typing import Any
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.action.driver_info import read_request
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
 from unit.roles import schemas
 from unit.roles.manifests import FOLDER, Case, cases
@@ -25,10 +27,37 @@ LINUX_ONLY_CONTAINER = {
     "allowPrivilegeEscalation", "appArmorProfile", "capabilities", "privileged", "procMount", "readOnlyRootFilesystem",
     "runAsGroup", "runAsUser", "seLinuxOptions", "seccompProfile",
 }  # fmt: skip
+# Options of driver_info that decide what is planned, not what its manifest has.
+PLANNED = {
+    "mode", "version", "namespace", "create_cluster_objects", "allow_version_skew", "csi_proxy_managed", "max_unavailable",
+}  # fmt: skip
+DEFAULTS = {"replace": ""} | {
+    name: option.default for name, (_role, option) in declared.list_module_options(declared.INFO).items()
+}
+# A value of each other option, another one than its default.
+CHANGES: dict[str, Any] = {
+    "images": {"driver": "registry.example.com/driver:v1"},
+    "image_mirror": "registry.example.com",
+    "image_digests": {"driver": f"sha256:{'0' * 64}"},
+    "image_pull_secrets": ["mirror"],
+    "kubelet_dir": "D:\\kubelet",
+    "tolerations": [{"key": "team", "operator": "Exists"}],
+    "node_selector": {"team": "storage"},
+    "resources": {"driver": {"requests": {"cpu": "1"}}},
+    "storage_class": {"name": "other", "parameters": {"source": "//server/share"}},
+}
 
 
 def name(case: Case) -> str:
     return case.name
+
+
+@pytest.mark.parametrize("option", sorted(DEFAULTS.keys() - PLANNED - {"replace"}))
+def test_an_option_reaches_the_manifest_of_every_driver(option: str) -> None:
+    assert option in CHANGES, f"add a value of {option} to CHANGES in this file"
+    wanted, default = read_request({**DEFAULTS, option: CHANGES[option]}), read_request(DEFAULTS)
+    unchanged = [case.name for case in NEWEST if case.render(wanted=wanted) == case.render(wanted=default)]
+    assert not unchanged, f"use plan.options.{option} in the templates of these drivers and modes"
 
 
 @pytest.mark.parametrize("case", ALL, ids=name)
