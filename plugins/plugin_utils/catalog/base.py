@@ -79,20 +79,6 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
-class Maturity:
-    """What upstream calls a way to run on Windows. first, last: the releases it says so of, both included; empty is open."""
-
-    word: Literal["alpha", "beta", "GA"]
-    source: str
-    first: str = ""
-    last: str = ""
-
-    def contains(self, version: Version) -> bool:
-        """Whether the property applies to that release."""
-        return is_between(version, self.first, self.last)
-
-
-@dataclass(frozen=True, slots=True)
 class ModeRule:
     """A mode of the node plugin on Windows, and its releases.
 
@@ -104,8 +90,7 @@ class ModeRule:
     min_containerd: "1.6". any_windows: its image carries no Windows build and so fits all of them.
     wmic_before: releases of the driver before this one start wmic.exe themselves in this mode. notes: what to
     know before choosing it. resources: by IMAGE_ROLES, requests and limits that upstream gives. mounts_directories:
-    whether the HostProcess mode mounts directories of the host. maturity: empty where upstream states none. Further arguments
-    of its containers are in the template.
+    whether the HostProcess mode mounts directories of the host. Further arguments of its containers are in the template.
     """
 
     mode: Mode
@@ -127,11 +112,6 @@ class ModeRule:
     notes: tuple[str, ...] = ()
     resources: Mapping[str, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
     mounts_directories: bool = False
-    maturity: tuple[Maturity, ...] = ()
-
-    def find_maturity(self, version: Version) -> Maturity | None:
-        """Upstream's maturity of a release in this mode, None if it states none."""
-        return next((maturity for maturity in self.maturity if maturity.contains(version)), None)
 
     @property
     def all_pipes(self) -> tuple[str, ...]:
@@ -160,18 +140,6 @@ class Controller:
     namespaces: tuple[str, ...]
     pointer: str
     lease: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Credential:
-    """A secret that a part of the driver needs and that a user has to provide.
-
-    needed_by: controller, node or claim. what: where it must exist, as text.
-    """
-
-    needed_by: Literal["controller", "node", "claim"]
-    what: str
-    required: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +288,6 @@ class Driver:
     capabilities: Table = field(default_factory=dict)
     platform_daemonsets: Mapping[str, str] = field(default_factory=dict)
     avoid_nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    credentials: tuple[Credential, ...] = ()
     prerequisites: tuple[str, ...] = ()
     drain_to: tuple[Mode, ...] = ()
     counters: str = ""

@@ -135,11 +135,6 @@ class DriverPlan:
             lines.append(f"platform: {self.platform}")
         if self.settings:
             lines += [f"required: {text}" for text in self.driver.prerequisites]
-            lines += [
-                f"credentials of the {credential.needed_by}: {credential.what}"
-                for credential in self.driver.credentials
-                if credential.required
-            ]
         lines += [finding.line() for finding in self.findings]
         lines.append("no blockers" if self.deployable else "not applied: see the blockers above")
         return lines

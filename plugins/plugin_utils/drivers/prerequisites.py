@@ -344,10 +344,6 @@ def _check_runtimes(driver: Driver, version: Version, rule: ModeRule, snapshot: 
         )
         remedy = f"check for wmic.exe on the nodes, or choose {rule.wmic_before} or later"
         yield warning("CSI-D57", f"{driver.title} {version}", message, remedy)
-    maturity = rule.find_maturity(version)
-    if maturity is not None and maturity.word != "GA":
-        message = f"mode {rule.mode}: upstream calls it {maturity.word} ({maturity.source})"
-        yield note("CSI-D58", f"{driver.title} {version}", message, "none, if that is acceptable")
     for text in rule.notes:
         yield note("CSI-D58", f"{driver.title} {version}", f"mode {rule.mode}: {text}", "none, if that is acceptable")
     if rule.min_containerd is None:

@@ -109,10 +109,10 @@ DRIVER = base.Driver(
             registrar_liveness=_REGISTRAR_LIVENESS,
             min_kubernetes="1.23",
             min_containerd="1.6",
-            maturity=(
-                base.Maturity("alpha", "CHANGELOG.md of kubernetes-sigs/aws-ebs-csi-driver, v1.31.0", first="1.31.0"),
+            notes=(
+                "upstream calls it alpha (CHANGELOG.md of kubernetes-sigs/aws-ebs-csi-driver, v1.31.0)",
+                "upstream documents the HostProcess mode only in the chart's schema",
             ),
-            notes=("upstream documents the HostProcess mode only in the chart's schema",),
             resources=_RESOURCES,
             mounts_directories=True,
         ),
@@ -161,10 +161,8 @@ DRIVER = base.Driver(
     capabilities=_CAPABILITIES,
     platform_daemonsets={"eks": "ebs-csi-node-windows"},
     avoid_nodes={"eks.amazonaws.com/compute-type": ("fargate", "auto", "hybrid")},
-    credentials=(
-        base.Credential("controller", "Secret aws-secret with key_id and access_key, or a role for its ServiceAccount"),
-    ),
     prerequisites=(
+        "credentials of the controller: Secret aws-secret with key_id and access_key, or a role for its ServiceAccount",
         "instance metadata with a hop limit of 2 or more, or nodes with provider id and the labels of instance type, region"
         " and zone",
         "the service defragsvc not disabled on Windows, or no volume grows there (aws-ebs-csi-driver issue 2877)",

@@ -143,14 +143,9 @@ DRIVER = base.Driver(
     capabilities=_CAPABILITIES,
     avoid_nodes={"type": ("virtual-kubelet",)},
     platform_daemonsets={"aks": "csi-azuredisk-node-win"},
-    credentials=(
-        base.Credential(
-            "controller",
-            "Secret azure-cloud-provider in kube-system, key cloud-config, or the file that AZURE_CREDENTIAL_FILE names",
-        ),
-        base.Credential("node", "C:\\k\\azure.json, or the Secret azure-cloud-provider; optional", required=False),
-    ),
     prerequisites=(
+        "credentials of the controller: Secret azure-cloud-provider in kube-system, key cloud-config, or the file that"
+        " AZURE_CREDENTIAL_FILE names",
         "the instance metadata service, reached from the pod, or the node's zone and type labels"
         " (--get-node-info-from-labels)",
     ),

@@ -151,18 +151,13 @@ DRIVER = base.Driver(
     windows_builds=("17763", "20348"),
     avoid_nodes={"type": ("virtual-kubelet",)},
     platform_daemonsets={"aks": "csi-azurefile-node-win"},
-    credentials=(
-        base.Credential(
-            "controller",
-            "Secret azure-cloud-provider in kube-system, key cloud-config, or the file that AZURE_CREDENTIAL_FILE names",
-        ),
-        base.Credential(
-            "claim",
-            "Secret azure-storage-account-<account>-secret with azurestorageaccountname and azurestorageaccountkey; "
-            "the controller creates it for volumes that it provisions",
-        ),
+    prerequisites=(
+        "credentials of the controller: Secret azure-cloud-provider in kube-system, key cloud-config, or the file that"
+        " AZURE_CREDENTIAL_FILE names",
+        "credentials of the claim: Secret azure-storage-account-<account>-secret with azurestorageaccountname and"
+        " azurestorageaccountkey; the controller creates it for volumes that it provisions",
+        "nodes that reach the storage account on port 445; Windows mounts by SMB with an account key only",
     ),
-    prerequisites=("nodes that reach the storage account on port 445; Windows mounts by SMB with an account key only",),
     advisories=(
         base.Advisory(
             "CVE-2024-3744",

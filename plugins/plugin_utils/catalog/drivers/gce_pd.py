@@ -67,11 +67,6 @@ DRIVER = base.Driver(
             pipes=("csi-proxy-volume-v1", "csi-proxy-filesystem-v1", "csi-proxy-disk-v1"),
             beta_pipes=("csi-proxy-volume-v1beta1", "csi-proxy-filesystem-v1beta1", "csi-proxy-disk-v1beta2"),
             min_kubernetes="1.19",
-            maturity=(
-                base.Maturity(
-                    "GA", "README.md of kubernetes-sigs/gcp-compute-persistent-disk-csi-driver", first="1.1.0"
-                ),
-            ),
         ),
     ),
     releases=(
@@ -112,6 +107,8 @@ DRIVER = base.Driver(
     default_file_system="ext4",
     capabilities=_CAPABILITIES,
     platform_daemonsets={"gke": "pdcsi-node-windows"},
-    credentials=(base.Credential("controller", "Secret cloud-sa, key cloud-sa.json"),),
-    prerequisites=("the metadata server http://metadata.google.internal, reached from the pod network",),
+    prerequisites=(
+        "credentials of the controller: Secret cloud-sa, key cloud-sa.json",
+        "the metadata server http://metadata.google.internal, reached from the pod network",
+    ),
 )

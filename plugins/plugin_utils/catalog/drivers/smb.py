@@ -151,13 +151,8 @@ DRIVER = base.Driver(
     ),
     windows_builds=("17763", "20348"),
     capabilities=_CAPABILITIES,
-    credentials=(
-        base.Credential(
-            "claim",
-            "a Secret with username, password and, if used, domain, named by the StorageClass or volume",
-        ),
-    ),
     prerequisites=(
+        "credentials of the claim: a Secret with username, password and, if used, domain, named by the StorageClass or volume",
         "an SMB server that the nodes reach on port 445; names below svc.cluster.local do not resolve there",
         "the root of a share as source, and one credential for each server on a node (Windows error 1219)",
     ),

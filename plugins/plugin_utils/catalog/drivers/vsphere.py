@@ -84,14 +84,6 @@ DRIVER = base.Driver(
             mode="csi_proxy",
             why="vSphere CSI uses csi-proxy up to 3.4 and has been a HostProcess container from 3.5.0 on",
             last="3.4.99",
-            maturity=(
-                base.Maturity(
-                    "alpha",
-                    "docs/book/features/csi_driver_on_windows.md of kubernetes-sigs/vsphere-csi-driver, v2.7.0",
-                    first="2.4.0",
-                    last="2.7.99",
-                ),
-            ),
             template="vsphere.yaml.j2",
             pipes=("csi-proxy-volume-v1", "csi-proxy-filesystem-v1", "csi-proxy-disk-v1", "csi-proxy-system-v1alpha1"),
             ports={"health": 9808},
@@ -167,12 +159,8 @@ DRIVER = base.Driver(
     handle=r"(?!file:).+",
     capabilities=_CAPABILITIES,
     fstypes=("ntfs", "", "ext4"),
-    credentials=(
-        base.Credential(
-            "controller", "Secret vsphere-config-secret, key csi-vsphere.conf (OpenShift: vsphere-csi-config-secret)"
-        ),
-    ),
     prerequisites=(
+        "credentials of the controller: Secret vsphere-config-secret, key csi-vsphere.conf (OpenShift: vsphere-csi-config-secret)",
         "the vSphere cloud provider, which sets the provider ID of every node",
         "virtual machines with hardware version 15 or later with disk.EnableUUID=TRUE",
         "SAN policy OnlineAll in the Windows template",

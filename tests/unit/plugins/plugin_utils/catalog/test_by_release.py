@@ -147,21 +147,3 @@ def test_gke_gets_no_system_priority_outside_kube_system(kubernetes: str, namesp
     made = plan_driver(driver, DriverRequest(namespace=namespace), observed)
     assert made.settings["priority_class"] == expected
     assert ("CSI-D35" in {one.id for one in made.findings}) == (not expected)
-
-
-@pytest.mark.parametrize(
-    ("key", "mode", "release", "expected"),
-    [
-        ("aws_ebs", "host_process", "1.64.0", "alpha"),
-        ("aws_ebs", "csi_proxy", "1.64.0", None),
-        ("gce_pd", "csi_proxy", "1.26.0", "GA"),
-        ("gce_pd", "csi_proxy", "1.0.3", None),
-        ("vsphere", "csi_proxy", "2.7.1", "alpha"),
-        ("vsphere", "csi_proxy", "3.4.0", None),
-    ],
-)
-def test_maturity_is_what_upstream_documents(key: str, mode: str, release: str, expected: str | None) -> None:
-    rule = DRIVERS[key].rule(mode)
-    assert rule is not None
-    reported = rule.find_maturity(parse(release))
-    assert (reported.word if reported else None) == expected
