@@ -33,6 +33,8 @@ RELEASE = paths.WORK / "release"
 SCENARIOS = ("enable", "limit")
 # After which a unit test hangs: none works for longer than ten seconds, and beside the lab's tests it gets little of the CPU.
 UNIT_TEST_SECONDS = 600
+# The same of torture, whose longest sweep of kills gives up by itself after an hour.
+TORTURE_TEST_SECONDS = 5400
 # Its own run of ansible-lint is left out: the part of that name has stricter settings, and the importer gives up on it
 # after 180 s, which a busy machine needs.
 IMPORTER_CONFIG = """\
@@ -515,7 +517,8 @@ def kerberos_part(bench: Bench) -> Part:
 def torture_parts(bench: Bench) -> list[Part]:
     """The tests that are longer than a landing may take, all scenarios, and all sanity tests of every line."""
     folders = [f"tests/{name}" for name in TEST_FOLDERS if has_python(name)]
-    tests = Part("torture", lambda step: pytest(step, bench.main, folders, "-v", "-m", "torture"), first=True)
+    words = ["-v", "-m", "torture", "-o", f"faulthandler_timeout={TORTURE_TEST_SECONDS}"]
+    tests = Part("torture", lambda step: pytest(step, bench.main, folders, *words), first=True)
     scenarios = [molecule_part(bench, name, whole=True) for name in MOLECULES]
     return [tests, kerberos_part(bench), *scenarios, *(sanity_part(name, bench, whole=True) for name in CORES)]
 
