@@ -14,7 +14,7 @@ from ..doc_fragments import hosts
 from ..modules.gate import DOCUMENTATION
 from ..plugin_utils.actions.cluster_action import ClusterAction
 from ..plugin_utils.actions.host_results import list_csi_proxies, list_read_nodes, read_plans
-from ..plugin_utils.actions.rollout import ended, progress, unread
+from ..plugin_utils.actions.rollout import build_gate_result, build_unread_rollout, describe_progress
 from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ..plugin_utils.base.stored import serialize
 from ..plugin_utils.base.waiting import render_progress
@@ -73,13 +73,13 @@ class ActionModule(ClusterAction):
                 unreachable = str(error)
                 self.show(f"{render_progress(self._elapsed(), timeout)}: {unreachable}")
             except ClusterError as error:
-                self.result["rollout"] = unread(str(error))
+                self.result["rollout"] = build_unread_rollout(str(error))
                 if error.reason in options["accept"]:
                     return
                 raise
             if self._once or self._elapsed() >= timeout:
                 break
-        result = ended(self._rollout, accepts, timeout, unreachable, check_mode=self._once)
+        result = build_gate_result(self._rollout, accepts, timeout, unreachable, check_mode=self._once)
         if "table" in result:
             self.display(f"\n{result.pop('table')}\n")
         self.result.update(result)
@@ -105,7 +105,9 @@ class ActionModule(ClusterAction):
             fingerprints = {node["node"]: node["fingerprint"] for node in (self._rollout or {"nodes": ()})["nodes"]}
             self._rollout = describe(evaluation, view.picture().daemon_set)
             timeout, accepts = int(options["timeout"]), bool(options["accept_unproven"])
-            self.display(*progress(self._rollout, fingerprints, int(self._elapsed()), timeout, accepts=accepts))
+            self.display(
+                *describe_progress(self._rollout, fingerprints, int(self._elapsed()), timeout, accepts=accepts)
+            )
 
         wait_for_gate(view, rules, 0.0 if self._once else seconds, report)
 

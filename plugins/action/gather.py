@@ -15,7 +15,7 @@ from typing import Any
 from ..modules.gather import DOCUMENTATION
 from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
 from ..plugin_utils.actions.host_results import HostResult, list_csi_proxies, read_hosts
-from ..plugin_utils.actions.secrets import held
+from ..plugin_utils.actions.secrets import collect_secrets
 from ..plugin_utils.actions.summary import brief
 from ..plugin_utils.base.documented import read_argument_spec
 from ..plugin_utils.base.files import write_whole
@@ -49,7 +49,7 @@ class ActionModule(ClusterAction):
             shutil.rmtree(folder, ignore_errors=True)
 
     def _write(self, options: Mapping[str, Any], folder: Path) -> None:
-        self.secrets |= {*self._secrets_of_run()} - {""}
+        self.secrets |= {*self._collect_secrets()} - {""}
         unread = self._report_readiness(folder)
         redactor = Redactor([*self.secrets])
         rows = [describe_host(host) for host in read_hosts(self.task_vars)]
@@ -96,13 +96,13 @@ class ActionModule(ClusterAction):
             return "" if "verdict" in error.returned else str(error)
         return ""
 
-    def _secrets_of_run(self) -> Iterator[str]:
+    def _collect_secrets(self) -> Iterator[str]:
         """The secrets of this task and of every host of the play."""
-        yield from held(self.task_vars, self._templar)
+        yield from collect_secrets(self.task_vars, self._templar)
         hostvars = self.task_vars.get("hostvars") or {}
         for host in self.task_vars.get("ansible_play_hosts_all") or ():
             if host in hostvars:
-                yield from held(hostvars[host], self._templar)
+                yield from collect_secrets(hostvars[host], self._templar)
 
 
 def describe_host(host: HostResult) -> dict[str, Any]:

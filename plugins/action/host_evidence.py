@@ -12,7 +12,7 @@ from typing import Any
 
 from ansible import constants
 
-from ..plugin_utils.actions.secrets import held
+from ..plugin_utils.actions.secrets import collect_secrets
 from ..plugin_utils.base.files import write_whole
 from ..plugin_utils.base.redaction.redactor import Redactor
 from ..plugin_utils.support.parts import Part, cut
@@ -36,7 +36,7 @@ class ActionModule(WindowsAction):
         """Return the files and what is missing, never their content."""
         variables = task_vars or {}
         self._host = str(variables.get("inventory_hostname", ""))
-        self._redactor = Redactor(held(variables, self._templar, self._connection))
+        self._redactor = Redactor(collect_secrets(variables, self._templar, self._connection))
         self._redactor.learn([self._host, *((variables.get("groups") or {}).get("all") or ())])
         result = super().run(tmp, task_vars)
         if "msg" in result:

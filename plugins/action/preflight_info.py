@@ -98,11 +98,11 @@ class ActionModule(ClusterAction):
         try:
             # Before the cluster is contacted.
             target = Target(**parse_target({key: value for key, value in (params["target"] or {}).items() if value}))
-            run = run_of(params, target)
+            run = build_run(params, target)
             suppressions = read_suppressions(params["suppressions"] or ())
             earlier = read_file("compare", params["compare"]) if params["compare"] else None
             if params["snapshot_from"]:
-                snapshot = loaded(params["snapshot_from"])
+                snapshot = load_snapshot(params["snapshot_from"])
             else:
                 hosts = tuple(ObservedHost.from_option(host) for host in params["hosts"] or ())
                 hosts_at = datetime.now(timezone.utc)
@@ -112,7 +112,7 @@ class ActionModule(ClusterAction):
         except ValueError as error:
             raise TaskError(str(error), "configuration") from error
         options = Options(target=target, before=params["before"], host_facts_max_age=params["host_facts_max_age"])
-        report = suppress(evaluate(simulate(snapshot, run) if run else snapshot, options), suppressions, today())
+        report = suppress(evaluate(simulate(snapshot, run) if run else snapshot, options), suppressions, read_date())
         report = replace(report, collection=read_release())
         if earlier is not None:
             try:
@@ -125,7 +125,7 @@ class ActionModule(ClusterAction):
                 "verdict": counted.verdict,
                 "counts": counted.counts(),
                 "taken_at": report.taken_at,
-                "blockers": named(counted),
+                "blockers": list_blockers(counted),
                 "unread": [dict(unread_list) for unread_list in report.unread],
                 "table": list(render_brief(report)) if run else render_terminal(report).splitlines(),
                 "paths": {},
@@ -135,14 +135,14 @@ class ActionModule(ClusterAction):
             self.result["report"] = report.as_dict()
         if params["output_dir"] and not self.check_mode and not run:
             try:
-                self.result["paths"] = write(report, snapshot, params["output_dir"])
+                self.result["paths"] = write_report(report, snapshot, params["output_dir"])
             except OSError as error:
                 raise TaskError(
                     f"cannot write the report to {params['output_dir']}: {error.strerror}. Set output_dir to a "
                     "writable directory, or leave it unset.",
                     "configuration",
                 ) from error
-        if not passes(counted, params["fail_on"]):
+        if not is_passed(counted, params["fail_on"]):
             counts = ", ".join(format_number(count, severity) for severity, count in counted.counts().items() if count)
             raise TaskError(
                 render_refusal(counted)
@@ -162,7 +162,7 @@ class ActionModule(ClusterAction):
             del self.result["table"]
 
     def _show_report(self, *, brief: bool) -> None:
-        self.display(*shown(self.result, brief=brief))
+        self.display(*render_lines(self.result, brief=brief))
 
 
 def read_file(option: str, path: str) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def read_file(option: str, path: str) -> dict[str, Any]:
     return data
 
 
-def loaded(path: str) -> Snapshot:
+def load_snapshot(path: str) -> Snapshot:
     """A snapshot that an earlier run wrote. ValueError says what is wrong with it."""
     try:
         return Snapshot.from_dict(read_file("snapshot_from", path))
@@ -184,13 +184,13 @@ def loaded(path: str) -> Snapshot:
         raise ValueError(f"snapshot_from {path}: {error}") from error
 
 
-def saved(snapshot: Snapshot) -> bytes:
+def encode_snapshot(snapshot: Snapshot) -> bytes:
     """A snapshot for a file, without making a second one in memory."""
     parts = {field.name: getattr(snapshot, field.name) for field in fields(snapshot)}
     return msgspec.json.encode({"snapshot_version": SNAPSHOT_VERSION, **parts})
 
 
-def passes(report: Report, fail_on: str) -> bool:
+def is_passed(report: Report, fail_on: str) -> bool:
     """Whether a report passes. A blocker stops a workload at least on some of its nodes."""
     refused = report.verdict == "blocked" or report.counts()["blocker"] > 0
     bad = {
@@ -202,7 +202,7 @@ def passes(report: Report, fail_on: str) -> bool:
     return not bad[fail_on]
 
 
-def run_of(params: Mapping[str, Any], target: Target) -> Run | None:
+def build_run(params: Mapping[str, Any], target: Target) -> Run | None:
     """The planned run to evaluate. ValueError or ClusterError if it is invalid."""
     run_option = params["run"]
     if not run_option:
@@ -216,7 +216,7 @@ def run_of(params: Mapping[str, Any], target: Target) -> Run | None:
     return Run(keys, objects, frozenset(run_option["nodes"] or ()))
 
 
-def named(report: Report) -> list[dict[str, str]]:
+def list_blockers(report: Report) -> list[dict[str, str]]:
     """The worst findings, in few words."""
     worst = [finding for finding in report.findings if finding.severity == "blocker"]
     return [
@@ -225,13 +225,13 @@ def named(report: Report) -> list[dict[str, str]]:
     ]
 
 
-def write(report: Report, snapshot: Snapshot, folder: str) -> dict[str, str]:
+def write_report(report: Report, snapshot: Snapshot, folder: str) -> dict[str, str]:
     """Write everything that is kept; paths by kind."""
     return {
         "json": write_whole(folder, "readiness.json", json.dumps(report.as_dict(), indent=1).encode()),
         "html": write_whole(folder, "readiness.html", render_html(report).encode()),
         "junit": write_whole(folder, "readiness.xml", render_junit(report)),
-        "snapshot": write_whole(folder, "snapshot.json", saved(snapshot)),
+        "snapshot": write_whole(folder, "snapshot.json", encode_snapshot(snapshot)),
     }
 
 
@@ -264,12 +264,12 @@ def name_cluster(options: Mapping[str, Any]) -> str:
     return str(active["name"])
 
 
-def today() -> date:
+def read_date() -> date:
     """The day that decides about suppressions."""
     return datetime.now(timezone.utc).date()
 
 
-def shown(result: Mapping[str, Any], *, brief: bool) -> list[str]:
+def render_lines(result: Mapping[str, Any], *, brief: bool) -> list[str]:
     """The text lines: the verdict alone if another report follows, else the table and the files with the report."""
     if brief:
         return ["", result["table"][0]]

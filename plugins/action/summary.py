@@ -13,14 +13,14 @@ from ansible import context
 from ansible.plugins.action import ActionBase
 
 from ..modules.summary import DOCUMENTATION
-from ..plugin_utils.actions.commands import Invocation, command, left_out, repeat_invocation
+from ..plugin_utils.actions.commands import Invocation, lacks_extra_variables, render_command, repeat_invocation
 from ..plugin_utils.actions.host_results import describe_left_cordons, describe_removal, read_facts
 from ..plugin_utils.actions.summary import (
     RunFacts,
     describe_failure,
     describe_unread_hosts,
-    ending,
-    leaves_work,
+    has_remaining_work,
+    render_ending,
     render_summary,
     summarize,
 )
@@ -71,7 +71,7 @@ class ActionModule(ActionBase):
             summary = summarize(facts, failure)
             if unread:
                 following = ["diagnose"]
-            elif failure or leaves_work(facts, options["accept_unproven"], check=self._task.check_mode):
+            elif failure or has_remaining_work(facts, options["accept_unproven"], check=self._task.check_mode):
                 # It names what to fix first, which is not always work of enable_csi.
                 following = ["diagnose" if inputs.get("playbook") == "status" else "enable_csi"]
             elif inputs.get("playbook") == "status" and any(host["left_out"] for host in facts.hosts):
@@ -79,10 +79,10 @@ class ActionModule(ActionBase):
         else:
             summary = {"lines": list(work.get("lines") or ()), "failure": failure}
         # A failed dry run found out nothing yet, so its next command is a dry run too.
-        commands = [command(run, playbook, keep_dry_run=bool(failure)) for playbook in following]
-        if commands and not run.awx and left_out(run.extra):
+        commands = [render_command(run, playbook, keep_dry_run=bool(failure)) for playbook in following]
+        if commands and not run.awx and lacks_extra_variables(run.extra):
             commands.append("(with the other -e options of this run)")
-        ended = ending(failure, commands, place)
+        ended = render_ending(failure, commands, place)
         text = render_summary(summary, ended, check=self._task.check_mode) if options["nodes"] else ""
         text = repeat_invocation(text or "\n".join([*summary["lines"], *ended]), run)
         outcome = options["outcome"] or work.get("outcome")

@@ -20,8 +20,8 @@ from ansible.utils.vars import load_extra_vars
 
 from ..modules.validate_inputs import DOCUMENTATION
 from ..plugin_utils.actions import driver_options, names
-from ..plugin_utils.actions.hosts import ON_HOSTS, Chosen, not_named, nothing_to_do
-from ..plugin_utils.actions.inputs import INPUTS, as_list, blank, parse_inputs, switched, wrong
+from ..plugin_utils.actions.hosts import ON_HOSTS, Chosen, explain_missing_choice, explain_nothing_to_do
+from ..plugin_utils.actions.inputs import INPUTS, as_list, is_blank, is_on, list_wrong_inputs, parse_inputs
 from ..plugin_utils.actions.tags import wrong_tags
 from ..plugin_utils.base.documented import read_argument_spec
 from ..plugin_utils.base.screen import display_line
@@ -94,7 +94,7 @@ class ActionModule(ActionBase):
                 inputs[name] = self._templar.template(self._task_vars[name])
             elif name in host_variables:
                 inputs[name] = host_variables[name]
-        return {name: value for name, value in inputs.items() if not blank(value)}
+        return {name: value for name, value in inputs.items() if not is_blank(value)}
 
     def _find_hosts(self, pattern: str) -> list[str]:
         """Every host of the inventory that matches, with or without --limit."""
@@ -104,30 +104,32 @@ class ActionModule(ActionBase):
     def _find_problems(
         self, playbook: str, pattern: str, windows: list[str], inputs: Mapping[str, Any]
     ) -> Iterator[str]:
-        yield from wrong(inputs)
+        yield from list_wrong_inputs(inputs)
         yield from self._find_wrong_values(playbook, windows, inputs)
         if playbook in names.TAKE_DRIVERS:
             for driver in DRIVERS:
-                options = driver_options.variables(driver)
+                options = driver_options.map_variables(driver)
                 templates = {name: self._task_vars[name] for name in options if name in self._task_vars}
-                yield from driver_options.wrong(driver, self._templar.template(templates))
+                yield from driver_options.list_wrong_options(driver, self._templar.template(templates))
         set_names = {name for host in [*windows, "localhost"] for name in self._set_outside(host)} | {
             name for name in self._of_play if not name.startswith("_")
         }
-        refused, elsewhere = names.refused(playbook, set_names, self._extra, _typed(), _options_of)
+        refused, elsewhere = names.find_refused_variables(
+            playbook, set_names, self._extra, _list_typed_names(), _list_role_variables
+        )
         for sentence in elsewhere:
             self._display.warning(sentence)
         if playbook not in _WITHOUT_PACKAGES:
             yield from explain_missing_packages(
                 [package for package in ("kubernetes.core", "kubernetes") if not _is_installed(package)]
             )
-        yield from [*refused, *_nameless_words(), *self._wrong_tags(playbook)]
+        yield from [*refused, *_find_nameless_words(), *self._wrong_tags(playbook)]
         chosen = Chosen(
             limit=self._task_vars.get("ansible_limit"),
             hosts=self._limited,
             windows=tuple(windows),
             pattern=pattern,
-            cluster_only=switched(inputs.get("kubewin_cluster_only")),
+            cluster_only=is_on(inputs.get("kubewin_cluster_only")),
             on_file=playbook == "preflight" and "kubewin_snapshot_from" in inputs,
             tasks=inputs.get("kubewin_upgrade_hook") == "tasks",
         )
@@ -136,9 +138,9 @@ class ActionModule(ActionBase):
                 "kubewin_remove_csi_proxy is set in the inventory, where it would apply to every later run, expected on the command "
                 "line. Remove it there, and give it with -e kubewin_remove_csi_proxy=true."
             )
-        yield from [*nothing_to_do(playbook, chosen), *not_named(playbook, inputs, chosen)]
+        yield from [*explain_nothing_to_do(playbook, chosen), *explain_missing_choice(playbook, inputs, chosen)]
         if playbook == "upgrade" and chosen.tasks:
-            yield from _no_tasks(self._loader, str(inputs.get(_TASKS) or ""))
+            yield from _check_task_file(self._loader, str(inputs.get(_TASKS) or ""))
 
     def _is_of_inventory(self, name: str, inputs: Mapping[str, Any]) -> bool:
         return name in inputs and name not in self._extra and name not in self._of_play
@@ -152,7 +154,7 @@ class ActionModule(ActionBase):
                 continue
             checked.append(templates)
             values = {name: self._hostvars[host][name] for name in templates}
-            yield from wrong(values)
+            yield from list_wrong_inputs(values)
             if host in windows and host in self._limited and playbook in ON_HOSTS:
                 yield from self._find_other_values(playbook, host, values, inputs)
 
@@ -160,7 +162,7 @@ class ActionModule(ActionBase):
         self, playbook: str, host: str, values: Mapping[str, Any], inputs: Mapping[str, Any]
     ) -> Iterator[str]:
         """A sentence for each input that has another value for a host than for the one whose values the run uses."""
-        host_inputs = {name: value for name, value in values.items() if not blank(value)}
+        host_inputs = {name: value for name, value in values.items() if not is_blank(value)}
         chosen = host_inputs.get("kubewin_hosts", self._pattern)
         if chosen != self._pattern and "kubewin_hosts" not in self._of_play:
             # Read on localhost, which a group of Windows hosts does not include.
@@ -209,7 +211,7 @@ def is_task_result(value: object) -> bool:
     return isinstance(value, Mapping) and "changed" in value
 
 
-def _typed() -> set[str]:
+def _list_typed_names() -> set[str]:
     """Extra variables that were given one by one on the command line; a file of them may serve several playbooks."""
     texts = [str(text) for text in context.CLIARGS.get("extra_vars") or () if text]
     return {str(name) for text in texts if text[0] not in "@[{" for name in parse_kv(text)}
@@ -223,7 +225,7 @@ def _is_installed(package: str) -> bool:
         return False
 
 
-def _nameless_words() -> Iterator[str]:
+def _find_nameless_words() -> Iterator[str]:
     """Words of -e without a name, which Ansible drops: a value with blanks that was not quoted. They may be part of a secret."""
     for text in (str(text) for text in context.CLIARGS.get("extra_vars") or () if text):
         if text[0] in "@[{":
@@ -238,14 +240,14 @@ def _nameless_words() -> Iterator[str]:
             )
 
 
-def _options_of(role: str) -> set[str]:
+def _list_role_variables(role: str) -> set[str]:
     """The variables that a user may set of a role."""
     if role in names.DRIVER_ROLES:
-        return set(driver_options.variables(role.removesuffix("_csi")))
+        return set(driver_options.map_variables(role.removesuffix("_csi")))
     return {f"{role}_{option}" for option in CSI_PROXY if option != "from_variables"}
 
 
-def _no_tasks(loader: DataLoader, path: str) -> list[str]:
+def _check_task_file(loader: DataLoader, path: str) -> list[str]:
     """Problems of the task file, which would otherwise appear after the first node was drained."""
     file = Path(path).expanduser().resolve()
     if not path or not file.is_file():

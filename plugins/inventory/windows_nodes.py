@@ -101,7 +101,7 @@ from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 
-from ..plugin_utils.actions.foreign import foreign
+from ..plugin_utils.actions.foreign import mark_foreign
 from ..plugin_utils.inventory import listing
 from ..plugin_utils.inventory.facts import Observation
 from ..plugin_utils.inventory.listing import Listed
@@ -174,9 +174,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             )
         inventory.add_host(host.name)
         strict = self.get_option("strict")
-        facts = foreign(host.variables)
+        facts = mark_foreign(host.variables)
         placed = host.merge_composed(self._evaluate_compose({**known_variables, **facts}, host.name, strict))
-        for name, value in foreign(placed.variables).items():
+        for name, value in mark_foreign(placed.variables).items():
             inventory.set_variable(host.name, name, value)
         for group in (*placed.groups, placed.group):
             inventory.add_child(inventory.add_group(self._sanitize_group_name(group)), host.name)

@@ -33,7 +33,7 @@ from ..kube.client import Client
 from ..kube.connect import CLUSTER_ARG_SPEC, connect
 from ..kube.errors import ClusterError
 from . import driver_options
-from .inputs import blank
+from .inputs import is_blank
 from .interruption import Interrupted, interruptible
 
 _OF_A_FAILURE = ("failed", "msg", "reason", "changed")
@@ -195,7 +195,7 @@ class ClusterAction(ActionBase):
         name = str(self._task.action).rpartition(".")[2]
         variable = partial(read_variable, self._templar, task_vars)
         try:
-            options = driver_options.of_module(name, str(self._task.args.get("driver")), variable)
+            options = driver_options.read_module_options(name, str(self._task.args.get("driver")), variable)
         except ValueError as error:
             raise AnsibleActionFail(str(error), result={"reason": "configuration"}) from None
         return options | read_access(self._templar, task_vars)
@@ -219,7 +219,7 @@ def read_access(templar: Any, task_vars: Mapping[str, Any]) -> dict[str, Any]:
     if kubeconfig and not isinstance(kubeconfig, Mapping):
         kubeconfig = os.path.realpath(os.path.expanduser(str(kubeconfig)))
     access = {"kubeconfig": kubeconfig, "context": read_variable(templar, task_vars, "kubewin_context")}
-    return {option: value for option, value in access.items() if not blank(value)}
+    return {option: value for option, value in access.items() if not is_blank(value)}
 
 
 def find_secrets(spec: ArgumentSpec, options: Mapping[str, Any]) -> frozenset[str]:

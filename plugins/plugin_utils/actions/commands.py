@@ -52,7 +52,7 @@ class Invocation:
         )
 
 
-def command(run: Invocation, following: str, *, keep_dry_run: bool = False) -> str:
+def render_command(run: Invocation, following: str, *, keep_dry_run: bool = False) -> str:
     """The command line of a playbook, as this run was started.
 
     following: its name, and more arguments behind it. keep_dry_run: whether a dry run is repeated as a dry run.
@@ -66,15 +66,23 @@ def command(run: Invocation, following: str, *, keep_dry_run: bool = False) -> s
         words += ["-i", inventory]
     words += ["--limit", run.limit] if run.limit else []
     dry = run.dry if keep_dry_run else ()
-    return shlex.join([*words, _named(run.playbook, name), *_repeated(run.extra, name, arguments), *arguments, *dry])
+    return shlex.join(
+        [
+            *words,
+            _locate_playbook(run.playbook, name),
+            *_repeat_extra_variables(run.extra, name, arguments),
+            *arguments,
+            *dry,
+        ]
+    )
 
 
 def repeat_invocation(text: str, run: Invocation) -> str:
     """A text whose remedies call our playbooks with the inventory and the access to the cluster of this run."""
-    return _REMEDY.sub(lambda match: command(replace(run, limit=""), match["following"]), text)
+    return _REMEDY.sub(lambda match: render_command(replace(run, limit=""), match["following"]), text)
 
 
-def _named(typed: str, name: str) -> str:
+def _locate_playbook(typed: str, name: str) -> str:
     """Our playbook beside the one that was typed, by its full name where that one is another's."""
     folder, file = posixpath.split(typed)
     is_playbook = file.removesuffix(".yml").removesuffix(".yaml").replace("-", "_") in PLAYBOOKS
@@ -83,27 +91,28 @@ def _named(typed: str, name: str) -> str:
     return posixpath.join(folder, f"{name}.yml")
 
 
-def _repeated(extra: Sequence[str], name: str, arguments: Sequence[str]) -> Iterator[str]:
+def _repeat_extra_variables(extra: Sequence[str], name: str, arguments: Sequence[str]) -> Iterator[str]:
     argument_names = {word.partition("=")[0] for word in arguments}
     for words in extra:
         if words.startswith("@"):
             yield from ("-e", words)
             continue
-        for word in _words(words):
+        for word in _split_assignments(words):
             key = word.partition("=")[0]
-            if _harmless(word) and name in INPUTS[key].playbooks and key not in argument_names:
+            if _is_harmless(word) and name in INPUTS[key].playbooks and key not in argument_names:
                 yield from ("-e", word)
 
 
-def left_out(extra: Sequence[str]) -> bool:
+def lacks_extra_variables(extra: Sequence[str]) -> bool:
     """Whether a command may lack extra variables of this run."""
     return any(
-        not words.startswith("@") and (words.lstrip().startswith(("{", "[")) or not all(map(_harmless, _words(words))))
+        not words.startswith("@")
+        and (words.lstrip().startswith(("{", "[")) or not all(map(_is_harmless, _split_assignments(words))))
         for words in extra
     )
 
 
-def _words(words: str) -> list[str]:
+def _split_assignments(words: str) -> list[str]:
     """The assignments of one -e; JSON has none."""
     if words.lstrip().startswith(("{", "[")):
         return []
@@ -113,7 +122,7 @@ def _words(words: str) -> list[str]:
         return [words]
 
 
-def _harmless(word: str) -> bool:
+def _is_harmless(word: str) -> bool:
     """Whether it sets an input of ours to plain text; other variables, and a kubeconfig with all that it holds, may be secret."""
     key, equals, value = word.partition("=")
     return bool(equals) and key in INPUTS and not set(value) & set("{\n")

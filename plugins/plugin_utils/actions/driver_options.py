@@ -12,42 +12,42 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ..catalog.registry import DRIVERS
 from ..drivers import declared
-from .inputs import as_list, blank
+from .inputs import as_list, is_blank
 
 
-def variables(driver: str) -> dict[str, declared.DriverOption]:
+def map_variables(driver: str) -> dict[str, declared.DriverOption]:
     """The variables of a driver's role, each with its option."""
     return {f"{driver}_csi_{name}": option for name, option in declared.OPTIONS.items()}
 
 
-def wrong(driver: str, values: Mapping[str, Any]) -> list[str]:
+def list_wrong_options(driver: str, values: Mapping[str, Any]) -> list[str]:
     """What Ansible says of values that an option cannot have. values: variables that are set; a blank one counts as not set."""
     messages: list[str] = []
-    for name, option in variables(driver).items():
-        if not blank(values.get(name)):
+    for name, option in map_variables(driver).items():
+        if not is_blank(values.get(name)):
             checked = ArgumentSpecValidator({name: option.spec()}).validate({name: values[name]})
             messages += checked.error_messages
     return messages
 
 
-def of_module(module: str, driver: str, variable: Callable[[str], Any]) -> dict[str, Any]:
+def read_module_options(module: str, driver: str, variable: Callable[[str], Any]) -> dict[str, Any]:
     """The options of a module that variables set. variable: the value of one, None where it is not set. ValueError for a wrong value."""
     options: dict[str, Any] = {}
     for named, (name, option) in declared.list_module_options(module).items() if driver in DRIVERS else ():
-        for variable_name, value in _values(driver, name, option, variable):
-            problems = wrong(driver, {variable_name: value})
+        for variable_name, value in _choose_variable(driver, name, option, variable):
+            problems = list_wrong_options(driver, {variable_name: value})
             if problems:
                 raise ValueError("\n".join(problems))
             options[named] = as_list(value) if option.elements == "str" else value
     return options
 
 
-def _values(
+def _choose_variable(
     driver: str, name: str, option: declared.DriverOption, variable: Callable[[str], Any]
 ) -> Iterator[tuple[str, Any]]:
     """The variable that counts and its value; nothing where none is set."""
     for variable_name in filter(None, (f"{driver}_csi_{name}", option.playbooks)):
         value = variable(variable_name)
-        if not blank(value) and value not in ([], {}):
+        if not is_blank(value) and value not in ([], {}):
             yield variable_name, value
             return

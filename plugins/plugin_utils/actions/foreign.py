@@ -23,12 +23,12 @@ _as_template = getattr(ansible.template, "trust_as_template", None)
 _PLAIN = re.compile(r"[^{}#%\r\n]*")
 
 
-def foreign(value: Any) -> Any:
+def mark_foreign(value: Any) -> Any:
     """The value with all text in it marked as what it is; mappings and lists are made anew."""
     if isinstance(value, Mapping):
-        return {str(key): foreign(item) for key, item in value.items()}
+        return {str(key): mark_foreign(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [foreign(item) for item in value]
+        return [mark_foreign(item) for item in value]
     if not isinstance(value, str):
         return value
     plain = _PLAIN.fullmatch(value) is not None

@@ -132,7 +132,7 @@ class HostResult:
         }
 
 
-def _latest(variables: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+def _choose_latest(variables: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """The latest result of a host, and the change if that was the latest; each may be empty. Results of an earlier playbook of the run remain."""
     plan, result = (
         task_result if task_result and not task_result.get("skipped") else {}
@@ -146,7 +146,7 @@ def _latest(variables: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[st
 
 def build_result(name: str, variables: Mapping[str, Any], nodes: Mapping[str, Any]) -> HostResult:
     """The latest result of a host. variables: the host's, as Ansible's hostvars."""
-    returned, done = _latest(variables)
+    returned, done = _choose_latest(variables)
     return HostResult(
         name=name,
         returned=returned,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..catalog.registry import DRIVERS
-from .inputs import as_list, switched
+from .inputs import as_list, is_on
 
 # Those that work on Windows hosts; the others go over the cluster from localhost alone.
 ON_HOSTS = frozenset({"diagnose", "enable_csi", "gather", "preflight", "remove", "status", "verify"})
@@ -38,7 +38,7 @@ class Chosen:
     tasks: bool = False
 
 
-def nothing_to_do(playbook: str, chosen: Chosen) -> Iterator[str]:
+def explain_nothing_to_do(playbook: str, chosen: Chosen) -> Iterator[str]:
     """A sentence where the run would do less than it was asked for, or something else."""
     limit, includes_localhost = chosen.limit, "localhost" in chosen.hosts
     if playbook == "upgrade":
@@ -73,12 +73,12 @@ def nothing_to_do(playbook: str, chosen: Chosen) -> Iterator[str]:
         yield f"--limit is {limit}, but without Windows hosts {playbook} runs on localhost. Run without --limit."
 
 
-def not_named(playbook: str, inputs: Mapping[str, object], chosen: Chosen) -> Iterator[str]:
+def explain_missing_choice(playbook: str, inputs: Mapping[str, object], chosen: Chosen) -> Iterator[str]:
     """A sentence where the run would have to guess what it is for. inputs: as the plays have them; a blank one is not given."""
     drivers = list(dict.fromkeys(as_list(inputs.get("kubewin_drivers") or "")))
     driver_names = ", ".join(sorted(DRIVERS))
     if playbook == "remove":
-        proxy = switched(inputs.get("kubewin_remove_csi_proxy"))
+        proxy = is_on(inputs.get("kubewin_remove_csi_proxy"))
         spared = ", ".join(host for host in chosen.windows if host not in chosen.hosts)
         if proxy and not chosen.windows:
             yield (

@@ -58,7 +58,7 @@ def parse_inputs(playbook: str, variables: Mapping[str, object]) -> dict[str, An
     values: dict[str, Any] = {}
     for name, rule in rules.items():
         value = variables.get(name)
-        value = _DEFAULTS.get((playbook, name), rule.default) if blank(value) else value
+        value = _DEFAULTS.get((playbook, name), rule.default) if is_blank(value) else value
         values[name] = rule.parse(value) if rule.parse else _EMPTY.get(rule.type, "") if value is None else value
         spec[name] = {"type": "raw" if rule.parse else rule.type}
     validated = ArgumentSpecValidator(spec).validate(values)
@@ -79,50 +79,50 @@ def as_list(value: object, separator: str = ",") -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-def _path(value: object) -> str:
+def _parse_path(value: object) -> str:
     """A path as of the directory where the run was started, empty without one."""
-    return "" if blank(value) else os.path.realpath(os.path.expanduser(str(value)))
+    return "" if is_blank(value) else os.path.realpath(os.path.expanduser(str(value)))
 
 
-def switched(value: object) -> bool:
+def is_on(value: object) -> bool:
     """A switch as a survey or YAML gives it; off where it is not given."""
     return str(value).lower() in _YES
 
 
-def wrong(variables: Mapping[str, object]) -> list[str]:
+def list_wrong_inputs(variables: Mapping[str, object]) -> list[str]:
     """A sentence for each input that cannot work. variables: those that are set. A blank one counts as not given."""
     return [
-        f"{name} is {_shown(variables[name])}, {rule.expected}.{_meant(rule, variables[name])}"
+        f"{name} is {_show_value(variables[name])}, {rule.expected}.{_suggest_value(rule, variables[name])}"
         for name, rule in INPUTS.items()
-        if not blank(variables.get(name)) and not rule.fits(variables[name])
+        if not is_blank(variables.get(name)) and not rule.fits(variables[name])
     ]
 
 
-def blank(value: object) -> bool:
+def is_blank(value: object) -> bool:
     """Whether a value counts as not given: a survey answers with empty text, YAML with null."""
     return value is None or value == ""
 
 
-def _shown(value: object) -> str:
+def _show_value(value: object) -> str:
     if value in ([], {}) or not str(value).strip():
         return "empty"
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
-def _meant(rule: Input, value: object) -> str:
+def _suggest_value(rule: Input, value: object) -> str:
     """The nearest valid value, if one is near."""
-    valid = rule.choices or (tuple(sorted(DRIVERS)) if rule.fits is _drivers else ())
+    valid = rule.choices or (tuple(sorted(DRIVERS)) if rule.fits is _are_drivers else ())
     words = [word for part in as_list(value) for word in part.split()]
     near = [next(iter([word] if word in valid else get_close_matches(word.lower(), valid, 1)), "") for word in words]
     return f" Did you mean {','.join(near)}?" if near and all(near) else ""
 
 
-def _number(least: int) -> Callable[[object], bool]:
+def _match_number(least: int) -> Callable[[object], bool]:
     # Not of type int alone: -e gives text. True is an int, and no number.
     return lambda value: re.fullmatch(r"[0-9]{1,9}", str(value)) is not None and int(str(value)) >= least
 
 
-def _all(pattern: re.Pattern[str], least: int) -> Callable[[object], bool]:
+def _match_all(pattern: re.Pattern[str], least: int) -> Callable[[object], bool]:
     def fits(value: object) -> bool:
         parts = as_list(value)
         # Separators alone name nothing, which often means all.
@@ -133,7 +133,7 @@ def _all(pattern: re.Pattern[str], least: int) -> Callable[[object], bool]:
     return fits
 
 
-def _drivers(value: object) -> bool:
+def _are_drivers(value: object) -> bool:
     names = as_list(value)
     return not isinstance(value, Mapping) and bool(names) and set(names) <= set(DRIVERS)
 
@@ -142,7 +142,7 @@ def _parse_drivers(value: object) -> list[str]:
     return list(dict.fromkeys(as_list(value)))
 
 
-def _by_driver(value: object, of: type | tuple[type, ...]) -> bool:
+def _is_by_driver(value: object, of: type | tuple[type, ...]) -> bool:
     return (
         isinstance(value, Mapping)
         and set(value) <= set(DRIVERS)
@@ -150,7 +150,7 @@ def _by_driver(value: object, of: type | tuple[type, ...]) -> bool:
     )
 
 
-def _target(value: object) -> bool:
+def _is_target(value: object) -> bool:
     try:
         parse_target(value)
     except ValueError:
@@ -158,24 +158,24 @@ def _target(value: object) -> bool:
     return True
 
 
-def _sorted_target(value: object) -> dict[str, str]:
+def _parse_sorted_target(value: object) -> dict[str, str]:
     return dict(sorted(parse_target(value).items()))
 
 
-def _one_of(*words: str) -> Input:
+def _declare_choice(*words: str) -> Input:
     return Input(f"expected {', '.join(words[:-1])} or {words[-1]}", lambda value: value in words, choices=words)
 
 
-def _names(expected: str, pattern: re.Pattern[str], least: int = 0) -> Input:
-    return Input(expected, _all(pattern, least), type="raw", parse=as_list)
+def _declare_names(expected: str, pattern: re.Pattern[str], least: int = 0) -> Input:
+    return Input(expected, _match_all(pattern, least), type="raw", parse=as_list)
 
 
-def _text(pattern: re.Pattern[str]) -> Callable[[object], bool]:
+def _match_text(pattern: re.Pattern[str]) -> Callable[[object], bool]:
     return lambda value: value == "" or (isinstance(value, str) and pattern.fullmatch(value) is not None)
 
 
-_SPACE = Input("expected the name of a namespace", _text(_LABEL))
-_NODES = _names("expected names of Nodes in lower case", _NAME)
+_SPACE = Input("expected the name of a namespace", _match_text(_LABEL))
+_NODES = _declare_names("expected names of Nodes in lower case", _NAME)
 _IMAGE = Input("expected an image without spaces", lambda value: isinstance(value, str) and not re.search(r"\s", value))
 _TOLERATIONS = Input(
     "expected tolerations as in a pod, such as [{key: team, operator: Exists}]",
@@ -185,8 +185,8 @@ _TOLERATIONS = Input(
     ),
     type="list",
 )
-_SECONDS = Input("expected a number of seconds above 0", _number(1), type="int")
-_SOME_SECONDS = Input("expected a number of seconds", _number(0), type="int")
+_SECONDS = Input("expected a number of seconds above 0", _match_number(1), type="int")
+_SOME_SECONDS = Input("expected a number of seconds", _match_number(0), type="int")
 _SWITCH = Input("expected true or false", lambda value: str(value).lower() in _WORDS, type="bool")
 _EMPTY: Mapping[str, object] = {"dict": {}, "list": []}
 # Where a playbook has another default than the others.
@@ -203,18 +203,18 @@ _DRIVER_CHOICES = f"known drivers are {', '.join(sorted(DRIVERS))}"
 _UNCHECKED = Input("", lambda value: True)
 _RAW = replace(_UNCHECKED, type="raw")
 _LIST = replace(_RAW, parse=as_list)
-_PATH = replace(_UNCHECKED, parse=_path)
+_PATH = replace(_UNCHECKED, parse=_parse_path)
 _HOSTS = "diagnose enable_csi gather preflight remove status verify"
 _CLUSTER = f"{_HOSTS} handover convert_volumes upgrade"
 
 
-def _of(playbooks: str, **rules: Input) -> dict[str, Input]:
+def _assign_playbooks(playbooks: str, **rules: Input) -> dict[str, Input]:
     """Inputs that these playbooks take; the prefix of their names is added."""
     return {f"kubewin_{name}": replace(rule, playbooks=frozenset(playbooks.split())) for name, rule in rules.items()}
 
 
 INPUTS: dict[str, Input] = {
-    **_of(
+    **_assign_playbooks(
         _CLUSTER,
         kubeconfig=replace(_RAW, secret=True).of(
             "Kubeconfig file, or its content as a dictionary. A relative path starts where you start the run. Defaults"
@@ -222,7 +222,7 @@ INPUTS: dict[str, Input] = {
         ),
         context=_UNCHECKED.of("Context of the kubeconfig file."),
     ),
-    **_of(
+    **_assign_playbooks(
         f"{_HOSTS} upgrade",
         hosts=_UNCHECKED.of(
             "Group or pattern of the Windows hosts. In an inventory, set it for all hosts and C(localhost), as in "
@@ -234,7 +234,7 @@ INPUTS: dict[str, Input] = {
             "The inventory plugin C(windows_nodes) sets it."
         ),
     ),
-    **_of(
+    **_assign_playbooks(
         _HOSTS,
         cluster_only=_SWITCH.of(
             "Work on the cluster alone, without Windows hosts. Otherwise the playbook refuses an inventory without "
@@ -242,17 +242,17 @@ INPUTS: dict[str, Input] = {
             False,
         ),
     ),
-    **_of(
+    **_assign_playbooks(
         "diagnose enable_csi handover remove status upgrade verify",
         drivers=Input(
-            f"expected one or more of {', '.join(sorted(DRIVERS))}", _drivers, type="raw", parse=_parse_drivers
+            f"expected one or more of {', '.join(sorted(DRIVERS))}", _are_drivers, type="raw", parse=_parse_drivers
         ).of(
             f"Drivers to work on: {', '.join(f'C({driver})' for driver in sorted(DRIVERS))}. C(enable_csi) defaults to the driver whose "
             "controller the cluster has, C(remove) and C(handover) to the one with a node plugin; if there are several, set it. "
             "C(verify), C(diagnose) and the gate of C(upgrade) default to all installed drivers; C(status) always reads all of them.",
         ),
     ),
-    **_of(
+    **_assign_playbooks(
         "build_csi_proxy diagnose enable_csi gather preflight status upgrade verify",
         output_dir=_PATH.of(
             "Directory on the controller for the result as JSON (C(enable-csi.json), C(status.json), C(diagnose.json), "
@@ -265,9 +265,9 @@ INPUTS: dict[str, Input] = {
             "C(kubewin_preflight)."
         ),
     ),
-    **_of(
+    **_assign_playbooks(
         "enable_csi remove upgrade",
-        batches=_names("expected numbers of hosts or percentages, such as 1,25%", _BATCH, 1).of(
+        batches=_declare_names("expected numbers of hosts or percentages, such as 1,25%", _BATCH, 1).of(
             "Sizes of the batches, as numbers or percentages of the hosts on which csi-proxy changes; the last value "
             "repeats. C(upgrade) counts Nodes and defaults to C(1). The first host "
             "is the canary: the second one starts after csi-proxy serves on the first. A rolling update of a node "
@@ -275,7 +275,7 @@ INPUTS: dict[str, Input] = {
             "1,25%",
         ),
     ),
-    **_of(
+    **_assign_playbooks(
         "enable_csi remove status verify",
         skip_unreachable=_SWITCH.of(
             "Skip unreachable hosts and list them in the summary, instead of refusing to start. C(verify) always "
@@ -283,11 +283,11 @@ INPUTS: dict[str, Input] = {
             False,
         ),
     ),
-    **_of(
+    **_assign_playbooks(
         "enable_csi handover upgrade",
         gate_timeout=_SECONDS.of("Timeout in seconds until every Node is green; with C(handover), for each Node.", 600),
     ),
-    **_of(
+    **_assign_playbooks(
         "enable_csi handover",
         create_cluster_objects=_SWITCH.of(
             "Create missing objects of the driver's installation, such as the CSIDriver, and only warn about a missing"
@@ -295,16 +295,16 @@ INPUTS: dict[str, Input] = {
             False,
         ),
     ),
-    **_of(
+    **_assign_playbooks(
         "diagnose enable_csi preflight upgrade",
-        fail_on=_one_of("blocked", "unknown", "warning", "never").of(
+        fail_on=_declare_choice("blocked", "unknown", "warning", "never").of(
             "Result that fails the run: C(blocked) (a blocker), C(unknown) (a blocker, or something is unknown), "
             "C(warning) (also a warning), or C(never). With C(enable_csi) only the effects of the run itself count. "
             "Use C(warning) for a nightly check.",
             "blocked",
         ),
     ),
-    **_of(
+    **_assign_playbooks(
         "enable_csi preflight upgrade",
         suppressions=replace(_RAW, type="list").of(
             "Accepted findings: a list of C(id), C(object) (as the report names it, with wildcards), C(reason) and "
@@ -312,28 +312,28 @@ INPUTS: dict[str, Input] = {
             'March, expires: "2027-03-31"}]). After that day the finding counts again.'
         ),
     ),
-    **_of(
+    **_assign_playbooks(
         "enable_csi",
         allow_downgrade=_SWITCH.of("Allow a csi-proxy release lower than the one in place.", False),
     ),
-    **_of(
+    **_assign_playbooks(
         "enable_csi status",
         proven=Input(
             f"expected names of Nodes by driver, such as {{vsphere: [win-1]}}; {_DRIVER_CHOICES}",
-            lambda value: _by_driver(value, (list, tuple)),
+            lambda value: _is_by_driver(value, (list, tuple)),
             type="dict",
         ).of(
             "Proven Nodes by driver, as in C({vsphere: [win-1]}): the statistic that C(verify) sets. The gate accepts "
             "it in place of reading the host."
         ),
     ),
-    **_of(
+    **_assign_playbooks(
         "preflight",
         target=Input(
             f"expected releases of kubelet, openshift and wmco, such as kubelet=1.27 or openshift=4.14,wmco=9.0.0, {_AS_TEXT}",
-            _target,
+            _is_target,
             type="raw",
-            parse=_sorted_target,
+            parse=_parse_sorted_target,
         ).of(
             "Report for these versions instead of the current ones, as a dictionary or as text, such as "
             "C(openshift=4.14,wmco=9.0.0), in the form of C(kubewin_upgrade_target); see "
@@ -348,7 +348,7 @@ INPUTS: dict[str, Input] = {
             "new and unchanged since then."
         ),
     ),
-    **_of(
+    **_assign_playbooks(
         "remove",
         remove_csi_proxy=_SWITCH.of(
             "Also remove csi-proxy from the Windows hosts of the inventory. Without C(kubewin_drivers), remove csi-"
@@ -357,9 +357,9 @@ INPUTS: dict[str, Input] = {
             False,
         ),
     ),
-    **_of(
+    **_assign_playbooks(
         "handover",
-        handover=_one_of("to_platform", "to_kubewin").of(
+        handover=_declare_choice("to_platform", "to_kubewin").of(
             "Direction: C(to_platform) (from this collection's node plugin to another) or C(to_kubewin) (the "
             "reverse). One driver at a time."
         ),
@@ -370,20 +370,20 @@ INPUTS: dict[str, Input] = {
         ),
         replace=Input(
             "expected namespace/name of a DaemonSet",
-            _text(re.compile(f"{_LABEL.pattern}/[a-z0-9][-.a-z0-9]{{0,252}}")),
+            _match_text(re.compile(f"{_LABEL.pattern}/[a-z0-9][-.a-z0-9]{{0,252}}")),
         ).of(
             "The other DaemonSet as C(namespace/name). Required for C(to_kubewin), and for C(to_platform) if several "
             "provide the driver."
         ),
     ),
-    **_of(
+    **_assign_playbooks(
         "diagnose",
         workload=Input(
             "expected namespace/name of a pod or of its controller",
-            _text(re.compile(f"{_LABEL.pattern}/{_NAME.pattern}")),
+            _match_text(re.compile(f"{_LABEL.pattern}/{_NAME.pattern}")),
         ).of("Diagnose one workload alone: C(namespace/name) of a pod or of its controller, such as C(shop/orders-0)."),
     ),
-    **_of(
+    **_assign_playbooks(
         "convert_volumes upgrade verify",
         pod_image=_IMAGE.of(
             "Image of the pods that write and read volumes. It must contain C(cmd), C(ping) and C(tar). Defaults to nanoserver of each "
@@ -393,15 +393,15 @@ INPUTS: dict[str, Input] = {
             "Additional tolerations of these pods, as in a pod. Taints that mark Windows nodes are always tolerated."
         ),
     ),
-    **_of(
+    **_assign_playbooks(
         "convert_volumes upgrade",
         namespace=_SPACE.of("Existing namespace of the journal, the lease, the baselines and the records.", "kubewin"),
     ),
-    **_of(
+    **_assign_playbooks(
         "upgrade verify",
         verify_storage_classes=Input(
             f"expected StorageClasses by driver, such as {{smb: team-share}}; {_DRIVER_CHOICES}",
-            lambda value: _by_driver(value, str),
+            lambda value: _is_by_driver(value, str),
             type="dict",
         ).of(
             "StorageClass by driver, as in C({smb: team-share}). Defaults to a class of the driver that fits Windows."
@@ -414,22 +414,22 @@ INPUTS: dict[str, Input] = {
             "Existing namespace for the pods. Without it, each run creates and deletes a namespace."
         ),
     ),
-    **_of(
+    **_assign_playbooks(
         "upgrade",
         upgrade_name=_UNCHECKED.of(
             "Name of the upgrade. Defaults to a name made from the target. A run with the same name continues the "
             "upgrade; a finished one does not start again."
         ),
-        upgrade_hook=_one_of("none", "tasks", "wmco").of(
+        upgrade_hook=_declare_choice("none", "tasks", "wmco").of(
             "What upgrades a Node: C(tasks) your own tasks, C(wmco) the Windows Machine Config Operator, C(none) you "
             "or another program, while the run waits.",
             "none",
         ),
         upgrade_target=Input(
             f"expected releases of kubelet, openshift and wmco, such as kubelet=1.27 or openshift=4.14,wmco=9.0.0, {_AS_TEXT}",
-            _target,
+            _is_target,
             type="raw",
-            parse=_sorted_target,
+            parse=_parse_sorted_target,
         ).of(
             "Target releases, as a dictionary or as text, such as C(kubelet=1.27) or C(openshift=4.14,wmco=9.0.0); "
             "C(kubernetes) is another name of C(kubelet). Without a release of C(kubelet) or C(wmco) each node is "
@@ -440,14 +440,14 @@ INPUTS: dict[str, Input] = {
             _PATH, expected="expected the path of a file", fits=lambda value: isinstance(value, str)
         ).of("Task file that upgrades the node C(node_upgrade_node). Required with C(tasks)."),
         upgrade_nodes=_NODES.of("Upgrade these Nodes only, in this order. Upgrade other Nodes under another name."),
-        upgrade_canary=Input("expected the name of a Node", _text(_NAME)).of(
+        upgrade_canary=Input("expected the name of a Node", _match_text(_NAME)).of(
             "First Node. Defaults to the Node with the fewest volumes."
         ),
-        upgrade_pause=_names("expected canary, batches or names of Nodes", _NAME).of(
+        upgrade_pause=_declare_names("expected canary, batches or names of Nodes", _NAME).of(
             "Where the run pauses for an approval: C(canary) (after it), C(batches) (before each), or names of Nodes "
             "(before each of them). Separate several with commas."
         ),
-        upgrade_confirmed=_names("expected pauses as named by the run that ended there", _NAME).of(
+        upgrade_confirmed=_declare_names("expected pauses as named by the run that ended there", _NAME).of(
             "Approved pauses, as the paused run named them, such as C(canary). Set it beside C(kubewin_upgrade_pause);"
             " the journal keeps it."
         ),
@@ -484,7 +484,7 @@ INPUTS: dict[str, Input] = {
             True,
         ),
     ),
-    **_of(
+    **_assign_playbooks(
         "convert_volumes",
         convert_claims=_LIST.of("Claims whose in-tree volumes the run converts, as C(namespace/name). Required."),
         convert_storage_class=_UNCHECKED.of(
@@ -495,7 +495,7 @@ INPUTS: dict[str, Input] = {
         convert_allow_managed=_SWITCH.of(
             "Convert objects that Argo CD, Flux, Helm or an operator manages. Pause these first.", False
         ),
-        convert_compare_limit=Input("expected a number", _number(0), type="int").of(
+        convert_compare_limit=Input("expected a number", _match_number(0), type="int").of(
             "Maximum size in MiB of the data that the run reads of a volume to compare it. A larger volume is refused; C(0) compares "
             "nothing.",
             1024,

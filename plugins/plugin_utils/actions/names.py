@@ -46,12 +46,12 @@ INVENTORY = frozenset(
 )  # fmt: skip
 
 
-def role_of(name: str) -> str:
+def find_role(name: str) -> str:
     """The role whose prefix a name has, empty without one."""
     return next((role for role in (*ROLES, *INNER_ROLES) if name.startswith(f"{role}_")), "")
 
 
-def refused(
+def find_refused_variables(
     playbook: str,
     variables: Iterable[str],
     extra: Iterable[str],
@@ -67,41 +67,41 @@ def refused(
     wrong: list[str] = []
     elsewhere: list[str] = []
     for name in sorted(names):
-        takers = _takers(name, options)
-        if takers is None and name not in extra and _of_another_project(name, options):
+        takers = _find_takers(name, options)
+        if takers is None and name not in extra and _is_of_another_project(name, options):
             elsewhere.append(f"{name} is not a variable of this collection and is ignored.")
         elif takers is None:
-            wrong += _unknown(playbook, name, name in extra, options)
+            wrong += _explain_unknown(playbook, name, name in extra, options)
         elif takers and playbook not in takers and name in extra:
-            (wrong if name in typed else elsewhere).append(_elsewhere(playbook, name, takers))
+            (wrong if name in typed else elsewhere).append(_explain_elsewhere(playbook, name, takers))
     return wrong, elsewhere
 
 
-def _takers(name: str, options: Callable[[str], Iterable[str]]) -> frozenset[str] | None:
+def _find_takers(name: str, options: Callable[[str], Iterable[str]]) -> frozenset[str] | None:
     """The playbooks that take a variable; empty if it applies to none of them, None if it is unknown."""
     if name in INPUTS:
         return INPUTS[name].playbooks
     if name in STATISTICS or name in INVENTORY:
         return frozenset()
-    role = role_of(name)
+    role = find_role(name)
     if role in ROLES and name not in DECIDED and name in set(options(role)):
         return ROLES[role]
     return None
 
 
-def _of_another_project(name: str, options: Callable[[str], Iterable[str]]) -> bool:
+def _is_of_another_project(name: str, options: Callable[[str], Iterable[str]]) -> bool:
     """Whether a name with the prefix of a driver's role resembles none of its options, as Kubespray's vsphere_csi_enabled."""
-    role = role_of(name)
-    return role in DRIVER_ROLES and name not in DECIDED and not _near(name, options(role), _SLIP)
+    role = find_role(name)
+    return role in DRIVER_ROLES and name not in DECIDED and not _find_nearest(name, options(role), _SLIP)
 
 
-def _unknown(playbook: str, name: str, extra: bool, options: Callable[[str], Iterable[str]]) -> Iterator[str]:
-    role = role_of(name)
+def _explain_unknown(playbook: str, name: str, extra: bool, options: Callable[[str], Iterable[str]]) -> Iterator[str]:
+    role = find_role(name)
     is_ours = name.startswith(("kubewin_", "_kubewin_")) or role in ROLES or (role in INNER_ROLES and extra)
     if name in DECIDED:
         yield f"{name} is set, but the playbook sets it: {DECIDED[name]}. Remove the variable."
     elif is_ours:
-        near = _near(name, [*INPUTS, *(options(role) if role in ROLES else ())])
+        near = _find_nearest(name, [*INPUTS, *(options(role) if role in ROLES else ())])
         meant = f"Did you mean {near}? " if near else ""
         yield f"{name} is not a variable of this collection. {meant}Use another prefix for your own variable."
     elif extra:
@@ -111,14 +111,14 @@ def _unknown(playbook: str, name: str, extra: bool, options: Callable[[str], Ite
             yield f"{name} is not a variable of this collection. Did you mean {near}? Give your own variable another name."
 
 
-def _elsewhere(playbook: str, name: str, takers: Iterable[str]) -> str:
-    near = _near(name, [input_name for input_name, rule in INPUTS.items() if playbook in rule.playbooks])
+def _explain_elsewhere(playbook: str, name: str, takers: Iterable[str]) -> str:
+    near = _find_nearest(name, [input_name for input_name, rule in INPUTS.items() if playbook in rule.playbooks])
     takes = " or ".join(sorted(takers))
     meant = f" Did you mean {near}?" if near else ""
     return f"{name} is set for {playbook}, which does not use it; it is an input of {takes}.{meant}"
 
 
-def _near(name: str, names: Iterable[str], least: float = 0.6) -> str:
+def _find_nearest(name: str, names: Iterable[str], least: float = 0.6) -> str:
     """The nearest name, empty when none is near. A common prefix alone makes none near."""
 
     def bare(full_name: str) -> str:

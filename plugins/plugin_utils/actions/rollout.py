@@ -15,7 +15,7 @@ from ..base.waiting import render_progress
 _NAMED = 5
 
 
-def progress(
+def describe_progress(
     rollout: Mapping[str, Any], fingerprints: Mapping[str, str], waited: int, timeout: int, *, accepts: bool = False
 ) -> Iterator[str]:
     """Lines for nodes with another fingerprint than before, or one line that nothing changed.
@@ -41,12 +41,12 @@ def progress(
     if not fingerprints and green == len(nodes):
         return
     for node in changed:
-        yield f"    {node['node']}: {node['verdict']}{_why(node)}"
+        yield f"    {node['node']}: {node['verdict']}{_explain_node(node)}"
     for name in removed_nodes:
         yield f"    {name}: no longer expected: the Node was deleted or its labels changed"
 
 
-def table(rollout: Mapping[str, Any]) -> str:
+def render_rollout(rollout: Mapping[str, Any]) -> str:
     """Every node with what it lacks and what helps."""
     rows = []
     for node in rollout["nodes"]:
@@ -58,7 +58,7 @@ def table(rollout: Mapping[str, Any]) -> str:
     return render_table(["node", "verdict", "lacks"], rows)
 
 
-def ended(
+def build_gate_result(
     rollout: dict[str, Any] | None, accepts: bool, timeout: int, unreachable: str, *, check_mode: bool
 ) -> dict[str, Any]:
     """The task's result: passed, or failed with a reason, the causes, and the table to print.
@@ -69,7 +69,7 @@ def ended(
         # What an earlier attempt read says nothing of now.
         message = f"the gate could not read the cluster in {timeout} s: {unreachable}"
         return {"failed": True, "reason": "unreachable", "msg": message}
-    text = table(rollout)
+    text = render_rollout(rollout)
     result: dict[str, Any] = {"changed": False, "rollout": {**rollout, "table": text}}
     verdict = rollout["verdict"]
     if verdict == "green":
@@ -82,17 +82,19 @@ def ended(
     if check_mode:
         result["msg"] = f"would fail now:\n{text}"
         return result
-    lines = [_headline(rollout, timeout, unreachable), *_causes(rollout)]
-    result.update(failed=True, reason=_reason(rollout), msg="\n".join(lines), rollout=_brief(rollout), table=text)
+    lines = [_describe_failure(rollout, timeout, unreachable), *_list_causes(rollout)]
+    result.update(
+        failed=True, reason=_choose_reason(rollout), msg="\n".join(lines), rollout=_shorten_rollout(rollout), table=text
+    )
     return result
 
 
-def unread(why: str) -> dict[str, Any]:
+def build_unread_rollout(why: str) -> dict[str, Any]:
     """The rollout of a driver that could not be read: neither green nor broken."""
     return {"verdict": "unproven", "nodes": [], "others": [], "trouble": [], "unread": why}
 
 
-def _brief(rollout: Mapping[str, Any]) -> dict[str, Any]:
+def _shorten_rollout(rollout: Mapping[str, Any]) -> dict[str, Any]:
     """What a failed task returns, since the callback prints all of it: the verdict and the first nodes that lack something."""
     bad = [node for node in rollout["nodes"] if node["verdict"] != "green"]
     keys = ("node", "verdict", "lacks")
@@ -103,7 +105,7 @@ def _brief(rollout: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _causes(rollout: Mapping[str, Any]) -> list[str]:
+def _list_causes(rollout: Mapping[str, Any]) -> list[str]:
     """Each cause once, with its nodes and its remedy; without any, why no node is evaluated."""
     causes: dict[str, list[str]] = {}
     for node in rollout["nodes"]:
@@ -129,16 +131,16 @@ def _describe_remedy(lack: Mapping[str, Any]) -> str:
     return f"{describe_lack(lack)} -> {lack['remedy']}" if lack["remedy"] else describe_lack(lack)
 
 
-def _reason(rollout: Mapping[str, Any]) -> str:
+def _choose_reason(rollout: Mapping[str, Any]) -> str:
     if any(lack["id"] == "CSI-G01" for lack in rollout["trouble"]):
         return "no_nodes"
     return {"waiting": "gate_timeout", "unproven": "gate_unproven"}.get(rollout["verdict"], "gate_red")
 
 
-def _headline(rollout: Mapping[str, Any], timeout: int, unreachable: str) -> str:
+def _describe_failure(rollout: Mapping[str, Any], timeout: int, unreachable: str) -> str:
     bad = [node["node"] for node in rollout["nodes"] if node["verdict"] != "green"]
     names = ", ".join(bad)
-    reason = _reason(rollout)
+    reason = _choose_reason(rollout)
     if reason == "no_nodes":
         return "the gate has no node to check"
     if reason == "gate_timeout":
@@ -149,6 +151,6 @@ def _headline(rollout: Mapping[str, Any], timeout: int, unreachable: str) -> str
     return f"waiting would not help: {names or 'see below'}"
 
 
-def _why(node: Mapping[str, Any]) -> str:
+def _explain_node(node: Mapping[str, Any]) -> str:
     reasons = [*map(describe_lack, node["lacks"]), *node["notes"]]
     return f" ({'; '.join(reasons)})" if reasons else ""

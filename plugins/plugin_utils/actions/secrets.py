@@ -20,14 +20,14 @@ from ..base.redaction.names import is_secret_variable, list_kubeconfig_secrets, 
 _OPTIONS = ("remote_password", "password", "become_pass", "private_key_passphrase", "private_key")
 
 
-def held(variables: Mapping[str, Any], templar: Any, connection: Any = None) -> tuple[str, ...]:
+def collect_secrets(variables: Mapping[str, Any], templar: Any, connection: Any = None) -> tuple[str, ...]:
     """Every one, each once. variables: those of a host, not yet templated."""
     environment = (value for name, value in os.environ.items() if is_secret_variable(name))
-    values = (*_of_variables(variables, templar), *_of_connection(connection), *environment)
-    return tuple(dict.fromkeys(value for value in values if _hides(value)))
+    values = (*_collect_from_variables(variables, templar), *_collect_from_connection(connection), *environment)
+    return tuple(dict.fromkeys(value for value in values if _is_worth_hiding(value)))
 
 
-def _hides(value: str) -> bool:
+def _is_worth_hiding(value: str) -> bool:
     """Whether a value is worth hiding: a switch, or a place that is printed on purpose, would be hidden everywhere else too."""
     if len(value) < LEAST or value.lower() in ("true", "false", "none", "null"):
         return False
@@ -37,7 +37,7 @@ def _hides(value: str) -> bool:
         return True
 
 
-def _of_variables(variables: Mapping[str, Any], templar: Any) -> Iterator[str]:
+def _collect_from_variables(variables: Mapping[str, Any], templar: Any) -> Iterator[str]:
     for name in list(variables):
         if not is_secret_variable(str(name)):
             continue
@@ -48,13 +48,13 @@ def _of_variables(variables: Mapping[str, Any], templar: Any) -> Iterator[str]:
             continue
     kubeconfig = variables.get("kubewin_kubeconfig")
     try:
-        yield from list_kubeconfig_secrets(_kubeconfig(templar.template(kubeconfig) if kubeconfig else kubeconfig))
+        yield from list_kubeconfig_secrets(_read_kubeconfig(templar.template(kubeconfig) if kubeconfig else kubeconfig))
     except (AnsibleError, OSError, ValueError, yaml.YAMLError):
         # The cluster part says what is wrong with it.
         return
 
 
-def _kubeconfig(kubeconfig: Any) -> Any:
+def _read_kubeconfig(kubeconfig: Any) -> Any:
     """What a kubeconfig holds that is given as a file or as a dictionary, or by the environment."""
     if isinstance(kubeconfig, Mapping):
         return kubeconfig
@@ -63,7 +63,7 @@ def _kubeconfig(kubeconfig: Any) -> Any:
     return yaml.safe_load(file.read_text(encoding="utf-8")) if file.is_file() else None
 
 
-def _of_connection(connection: Any) -> Iterator[str]:
+def _collect_from_connection(connection: Any) -> Iterator[str]:
     for option in _OPTIONS if connection is not None else ():
         try:
             yield from list_texts(connection.get_option(option))

@@ -46,7 +46,7 @@ class RunFacts:
     accepts_unproven: bool = False
 
 
-def leaves_work(facts: RunFacts, accept_unproven: bool, *, check: bool) -> bool:
+def has_remaining_work(facts: RunFacts, accept_unproven: bool, *, check: bool) -> bool:
     """Whether a run has something to do: a Node is not green, or in check mode something would be changed."""
     accepted = ("green", "unproven") if accept_unproven or facts.accepts_unproven else ("green",)
     changes = [host for host in facts.hosts if host["changed"]] + [
@@ -70,8 +70,8 @@ def summarize(facts: RunFacts, failure: str = "") -> dict[str, Any]:
     changes: [{object, changes}], findings, readiness, failure}; the verdict is green only if every Node with a host in this run is.
     """
     hosts, rollouts, readiness = facts.hosts, facts.rollouts, facts.readiness
-    gate = _gate(rollouts, [str(host["node"]) for host in hosts if host.get("node")])
-    rows = [_row(host, rollouts, gate) for host in hosts]
+    gate = _evaluate_nodes(rollouts, [str(host["node"]) for host in hosts if host.get("node")])
+    rows = [_build_row(host, rollouts, gate) for host in hosts]
     why = "none of the hosts read is this Node; it gets a plugin pod only after its pipes are checked"
     with_host = {row["node"] for row in rows}
     unread = {name: ("not checked", why) for name in facts.nodes_without_host if name not in with_host}
@@ -95,17 +95,17 @@ def summarize(facts: RunFacts, failure: str = "") -> dict[str, Any]:
     # The Nodes of other slices have no host here.
     host_rows = [row for row in rows if row["host"]] or rows
     return {
-        "verdict": _worst(row["verdict"] for row in host_rows),
+        "verdict": _find_worst(row["verdict"] for row in host_rows),
         "nodes": rows,
-        "drivers": {driver: _by_verdict(rollout) for driver, rollout in rollouts.items()},
-        "changes": [*host_changes, *_driver_changes(facts.applied)],
+        "drivers": {driver: _group_by_verdict(rollout) for driver, rollout in rollouts.items()},
+        "changes": [*host_changes, *_list_driver_changes(facts.applied)],
         "findings": findings,
         "readiness": evaluated,
         "failure": failure,
     }
 
 
-def _driver_changes(applied: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _list_driver_changes(applied: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     object_changes = []
     for result in applied:
         changes = [
@@ -135,7 +135,7 @@ def render_summary(summary: Mapping[str, Any], ended: Sequence[str] = (), *, che
     table = render_table(
         ("NODE", "HOST", "CSI-PROXY", "VERDICT", "WHY"),
         [
-            [row["node"] or "-", row["host"] or "-", row["csi_proxy"], _shown(row["verdict"]), row["why"]]
+            [row["node"] or "-", row["host"] or "-", row["csi_proxy"], _show_verdict(row["verdict"]), row["why"]]
             for row in host_rows
         ],
     )
@@ -146,8 +146,8 @@ def render_summary(summary: Mapping[str, Any], ended: Sequence[str] = (), *, che
             "",
             f"Nodes without a host in this run, which get a plugin pod only after csi-proxy is checked: {names}",
         ]
-    lines += ["", *_changes(summary["changes"], check=check)]
-    finding_hosts = _same_findings(summary["findings"])
+    lines += ["", *_render_changes(summary["changes"], check=check)]
+    finding_hosts = _group_findings(summary["findings"])
     lines += [""] if finding_hosts else []
     for finding, hosts in finding_hosts:
         # A plan's finding is about an object of the cluster.
@@ -168,21 +168,21 @@ def render_summary(summary: Mapping[str, Any], ended: Sequence[str] = (), *, che
     count = f"{able} of {len(evaluated)} Windows nodes can take CSI volumes now" if evaluated else ""
     parts = [count or ("" if unread else "no Windows node was checked")]
     parts += [f"{unread} Windows {'node was' if unread == 1 else 'nodes were'} not read"] if unread else []
-    parts += [f"{_others(len(node_rows) - len(checked))} not checked"] if checked and node_rows != checked else []
+    parts += [f"{_count_others(len(node_rows) - len(checked))} not checked"] if checked and node_rows != checked else []
     lines += ["", "; ".join(filter(None, parts))]
-    lines += _driver_lines(summary["drivers"])
+    lines += _render_drivers(summary["drivers"])
     for verdict in _ORDER:
         named = [row["node"] or row["host"] for row in host_rows if row["verdict"] == verdict]
         if named and verdict != "green":
-            lines.append(f"{_shown(verdict)}: {', '.join(named)}{_MEANS.get(verdict, '')}")
+            lines.append(f"{_show_verdict(verdict)}: {', '.join(named)}{_MEANS.get(verdict, '')}")
     return "\n".join([*lines, *ended])
 
 
-def _shown(verdict: str) -> str:
+def _show_verdict(verdict: str) -> str:
     return _SHOWN.get(verdict, verdict)
 
 
-def _driver_lines(drivers: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def _render_drivers(drivers: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """A line for each of several drivers."""
     lines = []
     for driver, nodes in drivers.items() if len(drivers) > 1 else ():
@@ -190,7 +190,7 @@ def _driver_lines(drivers: Mapping[str, Mapping[str, Any]]) -> list[str]:
             lines.append(f"  {driver}: not read ({nodes['unread']})")
             continue
         worse = [
-            f"{_shown(verdict)}: {format_list(nodes[verdict])}"
+            f"{_show_verdict(verdict)}: {format_list(nodes[verdict])}"
             for verdict in _ORDER
             if verdict != "green" and nodes.get(verdict)
         ]
@@ -200,7 +200,7 @@ def _driver_lines(drivers: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def _by_verdict(rollout: Mapping[str, Any]) -> dict[str, Any]:
+def _group_by_verdict(rollout: Mapping[str, Any]) -> dict[str, Any]:
     """Names of the evaluated nodes by verdict; or why the rollout was not read."""
     if rollout.get("unread"):
         return {"unread": rollout["unread"]}
@@ -210,11 +210,11 @@ def _by_verdict(rollout: Mapping[str, Any]) -> dict[str, Any]:
     return nodes_by_verdict
 
 
-def _others(count: int) -> str:
+def _count_others(count: int) -> str:
     return "1 other was" if count == 1 else f"{count} others were"
 
 
-def ending(failure: str, commands: Sequence[str], place: str = "") -> list[str]:
+def render_ending(failure: str, commands: Sequence[str], place: str = "") -> list[str]:
     """The last lines of every playbook: what is wrong, and the next commands. place: where that is on the screen already."""
     lines = []
     if failure:
@@ -225,7 +225,7 @@ def ending(failure: str, commands: Sequence[str], place: str = "") -> list[str]:
     return lines
 
 
-def _changes(changes: Sequence[Mapping[str, Any]], *, check: bool) -> list[str]:
+def _render_changes(changes: Sequence[Mapping[str, Any]], *, check: bool) -> list[str]:
     if not changes:
         return ["Nothing would be changed." if check else "Nothing was changed."]
     lines = ["Would be changed:" if check else "Changed:"]
@@ -237,7 +237,7 @@ def _changes(changes: Sequence[Mapping[str, Any]], *, check: bool) -> list[str]:
     return lines
 
 
-def _same_findings(findings: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], list[str]]]:
+def _group_findings(findings: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], list[str]]]:
     """Each finding once, with every host that has it."""
     groups: dict[tuple[str, ...], tuple[Mapping[str, Any], list[str]]] = {}
     for finding in findings:
@@ -247,7 +247,7 @@ def _same_findings(findings: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[
     return list(groups.values())
 
 
-def _row(
+def _build_row(
     host: Mapping[str, Any], rollouts: Mapping[str, Mapping[str, Any]], gate: Mapping[str, tuple[str, str]]
 ) -> dict[str, Any]:
     observed = host.get("csi_proxy")
@@ -261,17 +261,23 @@ def _row(
         missing = f"{', '.join(absent)} not deployed"
         if absent and node:
             verdict, why = (
-                (_worst(["waiting", gate_result[0]]), f"{missing}; {gate_result[1]}")
+                (_find_worst(["waiting", gate_result[0]]), f"{missing}; {gate_result[1]}")
                 if gate_result
                 else ("waiting", missing)
             )
         else:
             unchecked = "the gate did not check this Node" if rollouts else "the cluster has no driver"
             verdict, why = gate_result or ("not checked", unchecked)
-    return {"node": node, "host": host["name"], "csi_proxy": _proxy(observed), "verdict": verdict, "why": why}
+    return {
+        "node": node,
+        "host": host["name"],
+        "csi_proxy": _describe_csi_proxy(observed),
+        "verdict": verdict,
+        "why": why,
+    }
 
 
-def _proxy(observed: Mapping[str, Any] | None) -> str:
+def _describe_csi_proxy(observed: Mapping[str, Any] | None) -> str:
     if not observed:
         return "not read"
     service, executable = observed.get("service"), observed.get("executable")
@@ -288,7 +294,7 @@ def _proxy(observed: Mapping[str, Any] | None) -> str:
 
 def brief(observed: Mapping[str, Any]) -> list[str]:
     """One host in a few lines: csi-proxy and its pipes, drift, and the findings that ask for something."""
-    lines = [f"csi-proxy {_proxy(observed)}"]
+    lines = [f"csi-proxy {_describe_csi_proxy(observed)}"]
     lines += [f"missing pipes: {', '.join(observed['missing_pipes'])}"] if observed.get("missing_pipes") else []
     lines += [
         f"{drift['item']}: found {drift['found']}, expected {drift['expected']}"
@@ -300,7 +306,7 @@ def brief(observed: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _gate(rollouts: Mapping[str, Mapping[str, Any]], hosts: Iterable[str]) -> dict[str, tuple[str, str]]:
+def _evaluate_nodes(rollouts: Mapping[str, Mapping[str, Any]], hosts: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Verdict and reason of each node with all drivers. hosts: names of the hosts' Nodes."""
     verdicts: dict[str, list[tuple[str, str]]] = {}
     unchecked_verdicts: dict[str, list[tuple[str, str]]] = {}
@@ -320,7 +326,7 @@ def _gate(rollouts: Mapping[str, Mapping[str, Any]], hosts: Iterable[str]) -> di
             verdicts.setdefault(name, []).append(("unproven", f"{driver} was not read: {rollout['unread']}"))
     return {
         name: (
-            _worst(verdict for verdict, _why in node_verdicts),
+            _find_worst(verdict for verdict, _why in node_verdicts),
             "; ".join(dict.fromkeys(why for _verdict, why in node_verdicts)),
         )
         for name, node_verdicts in verdicts.items()
@@ -332,7 +338,7 @@ def _name_verdict(node: Mapping[str, Any]) -> str:
     return "outdated" if is_outdated else str(node["verdict"])
 
 
-def _worst(verdicts: Iterable[str]) -> str:
+def _find_worst(verdicts: Iterable[str]) -> str:
     return min(verdicts, key=lambda verdict: _ORDER.index(verdict) if verdict in _ORDER else 0, default="not checked")
 
 

@@ -227,7 +227,7 @@ def _switch_gke(state: str) -> str:
     return f"gcloud container clusters update CLUSTER --update-addons=GcePersistentDiskCsiDriver={state}"
 
 
-def enabling_command(driver: Driver, running_on: str) -> str:
+def build_enabling_command(driver: Driver, running_on: str) -> str:
     """The command that installs a driver whose controller the platform hides, so that nobody else can; empty elsewhere."""
     if running_on not in _HIDDEN or running_on not in driver.platform_daemonsets:
         return ""

@@ -75,7 +75,7 @@ def check_controller(
     if controller is None:
         severity: Severity = "warning" if desired.create_cluster_objects else "blocker"
         message = f"found no Deployment {names}, and none with its image, in any namespace, so no volume is provisioned or attached"
-        enable = ownership.enabling_command(driver, ownership.detect_platform(snapshot))
+        enable = ownership.build_enabling_command(driver, ownership.detect_platform(snapshot))
         remedy = enable or f"install the driver first: {driver.controller.pointer}"
         yield Finding("CSI-D30", severity, f"{driver.title} controller", message, remedy)
         return
@@ -104,7 +104,7 @@ def check_objects(
     create = "or set create_cluster_objects (kubewin_create_cluster_objects) to create it"
     if snapshot.csi_driver is None:
         if not desired.create_cluster_objects:
-            enable = ownership.enabling_command(driver, ownership.detect_platform(snapshot))
+            enable = ownership.build_enabling_command(driver, ownership.detect_platform(snapshot))
             remedy = enable or f"install the driver first: {driver.controller.pointer}, {create}"
             yield blocker("CSI-D20", f"CSIDriver {driver.name}", "it does not exist", remedy)
     else:

@@ -91,7 +91,7 @@ def _match_one(host: Host, nodes: list[Node]) -> Node | str:
     by_name = [node for node in nodes if names & {text.lower() for text in (node.name, *node.host_names)}]
     by_address = [node for node in nodes if addresses & {_address(address) for address in node.addresses}]
     candidates = [node for node in by_name if node in by_address]
-    expected = f"a Windows Node: {_listed(node.name for node in nodes)}"
+    expected = f"a Windows Node: {_join_values(node.name for node in nodes)}"
     if host.claimed_node is not None:
         expected = f"Node {host.claimed_node} (kubewin_node_name)"
         # Behind address translation no Node has the address, and the user names the right one.
@@ -101,9 +101,9 @@ def _match_one(host: Host, nodes: list[Node]) -> Node | str:
     if len(candidates) == 1:
         return candidates[0]
     return (
-        f"host {host.inventory_name} reports name {_listed(host.names)} and addresses {_listed(host.addresses)}, expected those "
-        f"of {expected}. By name it is Node {_listed(node.name for node in by_name)}, by address Node "
-        f"{_listed(node.name for node in by_address)}. Check that the host belongs to this cluster, and set kubewin_node_name for it"
+        f"host {host.inventory_name} reports name {_join_values(host.names)} and addresses {_join_values(host.addresses)}, expected those "
+        f"of {expected}. By name it is Node {_join_values(node.name for node in by_name)}, by address Node "
+        f"{_join_values(node.name for node in by_address)}. Check that the host belongs to this cluster, and set kubewin_node_name for it"
     )
 
 
@@ -118,5 +118,5 @@ def _address(text: str) -> str:
         return text
 
 
-def _listed(values: Iterable[str]) -> str:
+def _join_values(values: Iterable[str]) -> str:
     return ", ".join(values) or "none"

@@ -15,7 +15,7 @@ from datetime import timedelta
 
 from ..catalog.base import Driver
 from ..catalog.versions import Version, parse_image_tag
-from ..drivers.ownership import detect_platform_of_nodes, enabling_command
+from ..drivers.ownership import build_enabling_command, detect_platform_of_nodes
 from ..drivers.rollout import evaluate as gate
 from ..drivers.rollout.evaluate import UnmetCondition
 from ..drivers.rollout.facts import Registration, RolloutPicture
@@ -193,7 +193,7 @@ class _DriverOnNode:
             message = f"no DaemonSet deploys {driver} on Windows nodes"
             message += ", so its entries are stale" if self._entry else ""
             snapshot = self._index.snapshot
-            enable = enabling_command(
+            enable = build_enabling_command(
                 self._catalog_driver, detect_platform_of_nodes(snapshot.cluster.kubernetes, snapshot.nodes)
             )
             remedy = enable or f"run enable_csi with driver {self._catalog_driver.key}"

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.rollout import progress
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.rollout import describe_progress
 from benchmark.gate import _WAITING
 from unit.plugins.plugin_utils.actions.test_rollout import node, rollout
 
@@ -14,7 +14,7 @@ def test_both_gates_report_waiting_in_text_that_the_benchmark_knows() -> None:
     observed = rollout("waiting", node("win-1", "green"), node("win-2", "waiting", "no pod"))
     known = {one["node"]: one["fingerprint"] for one in observed["nodes"]}
     for before, waited in (({}, 1), (known, 80)):
-        first, *nodes = progress(observed, before, waited, 600)
+        first, *nodes = describe_progress(observed, before, waited, 600)
         assert _WAITING.search(first), first
         assert not any(_WAITING.search(line) for line in nodes)
     # ansible/plugins/callback/default.py, v2_runner_retry

@@ -19,7 +19,7 @@ from ansible import template
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS, wrong
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS, list_wrong_inputs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from integration.awx_api import launch_errors, launch_variables, rule_errors, survey_error, validate_answers
 
@@ -152,7 +152,7 @@ def test_every_part_names_parts_that_are_there() -> None:
         assert item["labels"] == named["controller_labels"]
     for item in definitions["controller_schedules"]:
         assert item["unified_job_template"] in templates
-        assert wrong(item["extra_data"]) == []
+        assert list_wrong_inputs(item["extra_data"]) == []
     for item in definitions["controller_roles"]:
         assert set(item["job_templates"]) <= set(templates)
         assert set(item["workflows"]) == set(named["controller_workflows"])
@@ -188,7 +188,7 @@ def test_a_workflow_changes_nothing_before_an_approval_and_is_green_only_after_t
     assert all(
         kinds[node] == "workflow_approval" or nodes[node]["unified_job_template"]["name"] in templates for node in nodes
     )
-    assert all(wrong(node.get("extra_data", {})) == [] for node in nodes.values())
+    assert all(list_wrong_inputs(node.get("extra_data", {})) == [] for node in nodes.values())
     assert {content["unified_job_template"].get("timeout", 28800) for content in nodes.values()} == {28800}
     usual, succeeded = follow(nodes, {})
     assert succeeded
@@ -277,7 +277,7 @@ def test_a_question_fits_its_input(playbook: str, question: dict[str, Any]) -> N
         assert "Blank" not in question["question_description"]
     choices = question.get("choices", [])
     if choices:
-        assert [choice for choice in choices if wrong({question["variable"]: choice})] == []
+        assert [choice for choice in choices if list_wrong_inputs({question["variable"]: choice})] == []
         assert set(rule.choices or choices) == set(choices)
         assert not rule.fits("something else")
     if question["variable"] == "kubewin_drivers":

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.driver_options import variables
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.driver_options import map_variables
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 
 ROOT = Path(__file__).parents[3]
@@ -31,4 +31,6 @@ def test_a_remedy_names_variables_that_exist(name: str) -> None:
     assert {one for one in re.findall(r"\bkubewin_\w+", page) if f"``{one}``" not in listed} == set()
     for driver in DRIVERS:
         named = set(re.findall(rf"\b{driver}_csi_\w+", page))
-        assert named | {f"{driver}_csi_{one}" for one in re.findall(r"<role>_(\w+)", page)} <= set(variables(driver))
+        assert named | {f"{driver}_csi_{one}" for one in re.findall(r"<role>_(\w+)", page)} <= set(
+            map_variables(driver)
+        )

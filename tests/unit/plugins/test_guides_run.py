@@ -37,7 +37,7 @@ from ansible.utils.plugin_docs import get_docstring
 from ansible_collections.kubewin.csi.plugins.inventory import windows_nodes
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions import driver_options, names
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import wrong
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import list_wrong_inputs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import CLUSTER_ARG_SPEC
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import CSI_PROXY, INFO
@@ -191,7 +191,7 @@ def playbook(words: list[str]) -> None:
     if ours:
         (name,) = ours
         assert (ROOT / "playbooks" / f"{name}.yml").is_file(), words
-        refused, elsewhere = names.refused(name, given, given, [], options_of)
+        refused, elsewhere = names.find_refused_variables(name, given, given, [], options_of)
         assert (refused, elsewhere) == ([], []), words
     values(given)
 
@@ -332,7 +332,7 @@ def group(found: Mapping[str, Any]) -> None:
 
 def variables(given: Mapping[str, Any]) -> None:
     """Variables of hosts or of a play."""
-    assert names.refused("enable_csi", given, [], [], options_of) == ([], []), given
+    assert names.find_refused_variables("enable_csi", given, [], [], options_of) == ([], []), given
     for name in given:
         assert name.startswith(("kubewin_", "csi_proxy_", *names.DRIVER_ROLES)) or name in of_connections(), name
     values(given)
@@ -351,9 +351,9 @@ def of_connections() -> frozenset[str]:
 def values(given: Mapping[str, Any]) -> None:
     """The errors of the playbooks, the roles of drivers and the role csi_proxy for these values."""
     reported = {name: value for name, value in given.items() if TEMPLATED not in str(value)}
-    assert wrong(reported) == []
+    assert list_wrong_inputs(reported) == []
     for driver in DRIVERS:
-        assert driver_options.wrong(driver, reported) == []
+        assert driver_options.list_wrong_options(driver, reported) == []
     for name, value in reported.items():
         option = name.removeprefix("csi_proxy_")
         if option != name:
@@ -365,7 +365,7 @@ def values(given: Mapping[str, Any]) -> None:
 def options_of(role: str) -> frozenset[str]:
     """The variables of a role."""
     if role in names.DRIVER_ROLES:
-        return frozenset(driver_options.variables(role.removesuffix("_csi")))
+        return frozenset(driver_options.map_variables(role.removesuffix("_csi")))
     specs = yaml.safe_load((ROOT / "roles" / role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))
     return frozenset(name for entry in specs["argument_specs"].values() for name in entry["options"])
 

@@ -35,13 +35,13 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.kubewin.csi.plugins.action import driver_info
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions import driver_options
 from unit.roles.manifests import cases
-given = driver_options.of_module("driver_info", "smb", {"smb_csi_min_ready": "45"}.get)
+given = driver_options.read_module_options("driver_info", "smb", {"smb_csi_min_ready": "45"}.get)
 spec = driver_info.ActionModule.argument_spec
 params = ArgumentSpecValidator(spec).validate({"driver": "smb", **given}).validated_parameters
 requests = (driver_info.read_request(params), None)
 print(json.dumps([
     [sorted({case.daemon_set(wanted)["spec"]["minReadySeconds"] for case in cases()}) for wanted in requests],
-    driver_options.wrong("smb", {"smb_csi_min_ready": "soon"}),
+    driver_options.list_wrong_options("smb", {"smb_csi_min_ready": "soon"}),
 ]))
 """
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.action.preflight_info import shown
+from ansible_collections.kubewin.csi.plugins.action.preflight_info import render_lines
 
 RESULT: dict[str, Any] = {
     "table": ["READY: all", "NODES: all 2 are OK", "READY: all"],
@@ -16,6 +16,6 @@ RESULT: dict[str, Any] = {
 
 
 def test_a_report_that_another_one_follows_names_no_file_and_repeats_no_table() -> None:
-    assert shown(RESULT, brief=True) == ["", "READY: all"]
+    assert render_lines(RESULT, brief=True) == ["", "READY: all"]
     whole = ["", *RESULT["table"], "written to /out/readiness.html"]
-    assert shown(RESULT, brief=False) == whole
+    assert render_lines(RESULT, brief=False) == whole

@@ -14,7 +14,12 @@ from typing import Any
 import pytest
 from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.action import preflight_info
-from ansible_collections.kubewin.csi.plugins.action.preflight_info import loaded, name_cluster, passes, saved
+from ansible_collections.kubewin.csi.plugins.action.preflight_info import (
+    encode_snapshot,
+    is_passed,
+    load_snapshot,
+    name_cluster,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from integration.playbooks import play
@@ -68,7 +73,7 @@ def test_wrong_options_are_refused_by_name_before_any_connection(tmp_path: Path)
 
 def test_a_report_that_cannot_be_written_is_an_error_and_is_not_lost(tmp_path: Path) -> None:
     snapshot = tmp_path / "snapshot.json"
-    snapshot.write_bytes(saved(healthy().snapshot()))
+    snapshot.write_bytes(encode_snapshot(healthy().snapshot()))
     place = tmp_path / "file"
     place.write_text("", encoding="utf-8")
     options = {"snapshot_from": str(snapshot), "output_dir": str(place / "below")}
@@ -80,8 +85,10 @@ def test_a_report_that_cannot_be_written_is_an_error_and_is_not_lost(tmp_path: P
 
 def test_a_report_lists_what_changed_since_the_earlier_one(tmp_path: Path) -> None:
     before, after = tmp_path / "before.json", tmp_path / "after.json"
-    before.write_bytes(saved(SITUATIONS["a_raw_block_volume"].world().snapshot()))
-    after.write_bytes(saved(SITUATIONS["pods_that_tolerate_no_taint_of_the_windows_nodes"].world().snapshot()))
+    before.write_bytes(encode_snapshot(SITUATIONS["a_raw_block_volume"].world().snapshot()))
+    after.write_bytes(
+        encode_snapshot(SITUATIONS["pods_that_tolerate_no_taint_of_the_windows_nodes"].world().snapshot())
+    )
     out = tmp_path / "out"
     other = tmp_path / "other.json"
     other.write_text(json.dumps({"report_version": 1, "cluster": "elsewhere"}), encoding="utf-8")
@@ -132,7 +139,7 @@ def test_a_run_is_refused_for_what_it_would_break_and_for_nothing_else(tmp_path:
     """On a cluster with a blocker of its own: only taking the driver from a node with volumes stops the run."""
     world = SITUATIONS["a_raw_block_volume"].world()
     snapshot = tmp_path / "snapshot.json"
-    snapshot.write_bytes(saved(world.snapshot()))
+    snapshot.write_bytes(encode_snapshot(world.snapshot()))
     plugin = copy.deepcopy(world.get("DaemonSet", "vsphere-csi-node-windows", "vmware-system-csi"))
     del plugin["metadata"]["generation"]
     asked = {"snapshot_from": str(snapshot), "fail_on": "blocked", "output_dir": str(tmp_path / "out")}
@@ -156,7 +163,7 @@ def test_a_run_is_refused_for_what_it_would_break_and_for_nothing_else(tmp_path:
 
 def test_a_refusal_counts_findings_in_plain_words(tmp_path: Path) -> None:
     snapshot = tmp_path / "snapshot.json"
-    snapshot.write_bytes(saved(SITUATIONS["a_raw_block_volume"].world().snapshot()))
+    snapshot.write_bytes(encode_snapshot(SITUATIONS["a_raw_block_volume"].world().snapshot()))
     asked = {"snapshot_from": str(snapshot), "fail_on": "blocked"}
     (refused,) = tasks(tmp_path, asked)
     assert refused["counts"]["blocker"] == 1
@@ -193,15 +200,15 @@ WARNED = replace(READY, findings=(replace(BLOCKED.findings[0], severity="warning
 )
 def test_when_it_fails(fail_on: str, ready: bool, warned: bool, unknown: bool, blocked: bool) -> None:
     assert (READY.verdict, WARNED.verdict, UNKNOWN.verdict, BLOCKED.verdict) == ("ready", "ready", "unknown", "blocked")
-    found = [passes(report, fail_on) for report in (READY, WARNED, UNKNOWN, BLOCKED)]
+    found = [is_passed(report, fail_on) for report in (READY, WARNED, UNKNOWN, BLOCKED)]
     assert found == [ready, warned, unknown, blocked]
 
 
 def test_a_saved_snapshot_is_the_one_that_was_taken(tmp_path: Path) -> None:
     taken = healthy().snapshot()
     path = tmp_path / "snapshot.json"
-    path.write_bytes(saved(taken))
-    assert loaded(str(path)) == taken
+    path.write_bytes(encode_snapshot(taken))
+    assert load_snapshot(str(path)) == taken
 
 
 def test_the_displayed_report_has_no_secret_of_the_task(monkeypatch: pytest.MonkeyPatch) -> None:

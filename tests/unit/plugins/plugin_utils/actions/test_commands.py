@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.commands import (
     Invocation,
-    command,
-    left_out,
+    lacks_extra_variables,
+    render_command,
     repeat_invocation,
 )
 
@@ -32,7 +32,7 @@ def typed(playbook: str, *extra: str, awx: bool = False, **more: Any) -> Invocat
     ],
 )
 def test_a_command_calls_the_playbook_as_the_user_does(playbook: str, expected: str) -> None:
-    assert command(typed(playbook), "verify") == expected
+    assert render_command(typed(playbook), "verify") == expected
 
 
 def test_limit_files_and_harmless_variables_are_repeated_and_nothing_else() -> None:
@@ -43,39 +43,39 @@ def test_limit_files_and_harmless_variables_are_repeated_and_nothing_else() -> N
         '{"ansible_password": "hunter2"}',
         subset="win-1",
     )
-    line = command(run, "enable_csi -e kubewin_drivers=vsphere,smb")
+    line = render_command(run, "enable_csi -e kubewin_drivers=vsphere,smb")
     assert line == (
         "ansible-playbook -i inventory.yml --limit win-1 kubewin.csi.enable_csi -e '@my vars.yml' "
         "-e kubewin_kubeconfig=/home/me/config -e kubewin_drivers=vsphere,smb"
     )
-    assert left_out(run.extra)
-    assert not left_out(("@my vars.yml", "kubewin_context=prod"))
+    assert lacks_extra_variables(run.extra)
+    assert not lacks_extra_variables(("@my vars.yml", "kubewin_context=prod"))
 
 
 def test_a_kubeconfig_that_is_given_as_what_it_holds_is_not_repeated() -> None:
     run = typed("kubewin.csi.enable_csi", "kubewin_kubeconfig='{\"users\": 1}'")
-    assert "users" not in command(run, "verify")
+    assert "users" not in render_command(run, "verify")
 
 
 def test_a_failed_dry_run_is_repeated_as_a_dry_run() -> None:
     run = typed("kubewin.csi.enable_csi", check=True, diff=True)
     expected = "ansible-playbook -i inventory.yml kubewin.csi.enable_csi"
-    assert command(run, "enable_csi", keep_dry_run=True) == f"{expected} --check --diff"
-    assert command(run, "enable_csi") == expected
-    assert command(typed("kubewin.csi.enable_csi", diff=True), "enable_csi", keep_dry_run=True) == expected
+    assert render_command(run, "enable_csi", keep_dry_run=True) == f"{expected} --check --diff"
+    assert render_command(run, "enable_csi") == expected
+    assert render_command(typed("kubewin.csi.enable_csi", diff=True), "enable_csi", keep_dry_run=True) == expected
 
 
 def test_in_awx_a_job_template_is_named() -> None:
     run = typed("playbooks/enable_csi.yml", awx=True)
-    assert command(run, "verify") == "launch the job template of kubewin.csi.verify"
-    assert command(run, "upgrade -e kubewin_upgrade_confirmed=canary") == (
+    assert render_command(run, "verify") == "launch the job template of kubewin.csi.verify"
+    assert render_command(run, "upgrade -e kubewin_upgrade_confirmed=canary") == (
         "launch the job template of kubewin.csi.upgrade with kubewin_upgrade_confirmed=canary"
     )
 
 
 def test_an_approval_takes_the_place_of_the_one_before() -> None:
     run = typed("kubewin.csi.upgrade", "kubewin_upgrade_pause=batches", "kubewin_upgrade_confirmed=batch-1")
-    assert command(run, "upgrade -e kubewin_upgrade_confirmed=batch-2") == (
+    assert render_command(run, "upgrade -e kubewin_upgrade_confirmed=batch-2") == (
         "ansible-playbook -i inventory.yml kubewin.csi.upgrade -e kubewin_upgrade_pause=batches "
         "-e kubewin_upgrade_confirmed=batch-2"
     )

@@ -13,7 +13,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declare
 
 
 def taken(module: str, **variables: Any) -> dict[str, Any]:
-    return driver_options.of_module(module, "smb", variables.get)
+    return driver_options.read_module_options(module, "smb", variables.get)
 
 
 @pytest.mark.parametrize("name", declared.OPTIONS)
@@ -52,7 +52,7 @@ def test_a_variable_of_the_driver_outranks_one_for_all_drivers() -> None:
     ],
 )
 def test_a_wrong_value_is_refused_under_the_name_of_its_variable(name: str, value: Any, expected: str) -> None:
-    (message,) = driver_options.wrong("smb", {f"smb_csi_{name}": value, "vsphere_csi_mode": "other"})
+    (message,) = driver_options.list_wrong_options("smb", {f"smb_csi_{name}": value, "vsphere_csi_mode": "other"})
     assert expected in message
     (module,) = declared.OPTIONS[name].modules
     with pytest.raises(ValueError, match=message.replace("(", r"\(").split("(")[0][:20]):
@@ -60,4 +60,4 @@ def test_a_wrong_value_is_refused_under_the_name_of_its_variable(name: str, valu
 
 
 def test_an_unknown_driver_is_left_to_the_module() -> None:
-    assert driver_options.of_module(declared.INFO, "floppy", {"floppy_csi_mode": "x"}.get) == {}
+    assert driver_options.read_module_options(declared.INFO, "floppy", {"floppy_csi_mode": "x"}.get) == {}

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.foreign import foreign
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.foreign import mark_foreign
 
 
 def used(value: Any) -> Any:
     """The value as a play gets it through a variable."""
-    templar = Templar(loader=DataLoader(), variables={"it": foreign({"x": [value]})})
+    templar = Templar(loader=DataLoader(), variables={"it": mark_foreign({"x": [value]})})
     try:
         from ansible.template import trust_as_template
     except ImportError:
@@ -39,4 +39,4 @@ def test_text_stays_as_it_was_written(text: str) -> None:
 
 @pytest.mark.parametrize("value", [5, True, None, 1.5])
 def test_a_value_that_is_no_text_stays_unchanged(value: Any) -> None:
-    assert foreign(value) is value
+    assert mark_foreign(value) is value

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS, wrong
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS, list_wrong_inputs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 
 PAGES = [
@@ -80,7 +80,7 @@ PAGES = [
     ],
 )  # fmt: skip
 def test_an_invalid_value_is_refused_and_shown(name: str, value: object, expected: str) -> None:
-    (sentence,) = wrong({name: value})
+    (sentence,) = list_wrong_inputs({name: value})
     assert sentence.startswith(f"{name} is ")
     assert expected in sentence
 
@@ -107,11 +107,11 @@ def test_an_invalid_value_is_refused_and_shown(name: str, value: object, expecte
     ],
 )
 def test_every_form_of_an_input_is_accepted(name: str, values: list[object]) -> None:
-    assert [wrong({name: value}) for value in values] == [[] for _value in values]
+    assert [list_wrong_inputs({name: value}) for value in values] == [[] for _value in values]
 
 
 def test_every_wrong_variable_is_reported_at_once_and_foreign_ones_are_ignored() -> None:
-    errors = wrong(
+    errors = list_wrong_inputs(
         {"kubewin_fail_on": "drain", "kubewin_gate_timeout": "x", "kubewin_mine": "?", "kubewin_allow_downgrade": "yes"}
     )
     assert sorted(sentence.split()[0] for sentence in errors) == ["kubewin_fail_on", "kubewin_gate_timeout"]
@@ -119,7 +119,7 @@ def test_every_wrong_variable_is_reported_at_once_and_foreign_ones_are_ignored()
 
 @pytest.mark.parametrize("name", sorted(INPUTS))
 def test_a_blank_answer_means_not_given(name: str) -> None:
-    assert wrong({name: ""}) == wrong({name: None}) == []
+    assert list_wrong_inputs({name: ""}) == list_wrong_inputs({name: None}) == []
 
 
 def test_every_input_is_documented_and_every_documented_one_is_known() -> None:

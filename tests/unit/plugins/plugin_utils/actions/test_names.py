@@ -31,7 +31,7 @@ def options(role: str) -> list[str]:
 
 def errors(playbook: str, *given: str, extra: Iterable[str] = ()) -> list[str]:
     """Refusals of names, where `extra` are those of -e, one by one."""
-    return names.refused(playbook, given, extra, extra, options)[0]
+    return names.find_refused_variables(playbook, given, extra, extra, options)[0]
 
 
 @pytest.mark.parametrize(
@@ -97,24 +97,24 @@ KUBESPRAYS = (
 def test_names_of_another_project_are_ignored_in_the_inventory_and_refused_where_they_were_given_for_this_run(
     name: str,
 ) -> None:
-    wrong, ignored = names.refused("enable_csi", [name], [], [], real)
+    wrong, ignored = names.find_refused_variables("enable_csi", [name], [], [], real)
     assert wrong == []
     assert ignored == [f"{name} is not a variable of this collection and is ignored."]
-    assert names.refused("enable_csi", [], [name], [name], real)[0]
+    assert names.find_refused_variables("enable_csi", [], [name], [name], real)[0]
 
 
 @pytest.mark.parametrize(
     "name", ["vsphere_csi_vesion", "vsphere_csi_gate_timout", "smb_csi_node_timeouts", "aws_ebs_csi_mod"]
 )
 def test_slips_are_refused_in_the_inventory_too(name: str) -> None:
-    (sentence,) = names.refused("enable_csi", [name], [], [], real)[0]
+    (sentence,) = names.find_refused_variables("enable_csi", [name], [], [], real)[0]
     assert "Did you mean" in sentence
 
 
 @pytest.mark.parametrize("option", ["hosts", "nodes", "roll_nodes"])
 def test_which_nodes_a_run_changes_no_variable_of_a_driver_decides(option: str) -> None:
     for given in ({"given": [f"smb_csi_{option}"], "extra": []}, {"given": [], "extra": [f"smb_csi_{option}"]}):
-        (sentence,) = names.refused("enable_csi", given["given"], given["extra"], [], real)[0]
+        (sentence,) = names.find_refused_variables("enable_csi", given["given"], given["extra"], [], real)[0]
         assert "kubewin_hosts and --limit choose the hosts" in sentence
 
 
@@ -124,8 +124,8 @@ def test_an_input_of_another_playbook_is_refused_where_it_was_typed_and_else_fit
         "kubewin_upgrade_target is set for preflight, which does not use it; it is an input of upgrade. Did you mean kubewin_target?"
     )
     # One inventory serves all playbooks, and so may a file of extra variables.
-    assert names.refused("preflight", ["kubewin_upgrade_target"], [], [], options) == ([], [])
-    wrong, elsewhere = names.refused("preflight", [], ["csi_proxy_version"], [], options)
+    assert names.find_refused_variables("preflight", ["kubewin_upgrade_target"], [], [], options) == ([], [])
+    wrong, elsewhere = names.find_refused_variables("preflight", [], ["csi_proxy_version"], [], options)
     assert wrong == []
     assert elsewhere == [
         "csi_proxy_version is set for preflight, which does not use it; it is an input of enable_csi or remove."

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.rollout import ended, progress
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.rollout import build_gate_result, describe_progress
 
 
 def node(name: str, verdict: str, lack: str = "") -> dict[str, Any]:
@@ -34,31 +34,33 @@ def rollout(verdict: str, *nodes: dict[str, Any], trouble: tuple[dict[str, str],
 
 def test_progress_reports_nodes_whose_verdict_changed() -> None:
     observed = rollout("waiting", node("win-1", "green"), node("win-2", "waiting", "no pod"))
-    lines = list(progress(observed, {"win-1": "green"}, 4, 60))
+    lines = list(describe_progress(observed, {"win-1": "green"}, 4, 60))
     assert lines == ["  4 s of 1 min: 1 of 2 nodes green", "    win-2: waiting (CSI-G20 no pod)"]
 
 
 def test_progress_accepts_an_unproven_node_where_allowed() -> None:
     observed = rollout("unproven", node("win-1", "green"), node("win-2", "unproven", "not read"))
-    [head, dummy] = progress(observed, {"win-1": "green"}, 1, 600, accepts=True)
+    [head, dummy] = describe_progress(observed, {"win-1": "green"}, 1, 600, accepts=True)
     assert head == "  1 s of 10 min: 1 of 2 nodes green, 1 registered and unproven (accepted)"
-    assert "enough" not in next(progress(observed, {"win-1": "green"}, 1, 600))
+    assert "enough" not in next(describe_progress(observed, {"win-1": "green"}, 1, 600))
 
 
 def test_progress_names_the_awaited_nodes_when_nothing_changed() -> None:
     observed = rollout("waiting", node("win-1", "green"), node("win-2", "waiting", "no pod"))
     known = {one["node"]: one["fingerprint"] for one in observed["nodes"]}
-    assert list(progress(observed, known, 80, 600)) == [
+    assert list(describe_progress(observed, known, 80, 600)) == [
         "  1 min 20 s of 10 min: 1 of 2 nodes green; still waiting for win-2"
     ]
 
 
 def test_progress_reports_nodes_that_were_deleted() -> None:
-    assert list(progress(rollout("green"), {"win-1": "x"}, 1, 2))[1].startswith("    win-1: no longer expected")
+    assert list(describe_progress(rollout("green"), {"win-1": "x"}, 1, 2))[1].startswith(
+        "    win-1: no longer expected"
+    )
 
 
 def test_green_passes() -> None:
-    result = ended(rollout("green", node("win-1", "green")), False, 60, "", check_mode=False)
+    result = build_gate_result(rollout("green", node("win-1", "green")), False, 60, "", check_mode=False)
     assert "failed" not in result
     assert result["msg"] == "green: win-1"
 
@@ -73,7 +75,7 @@ def test_green_passes() -> None:
 )
 def test_everything_else_fails_with_a_reason_and_a_table(verdict: str, reason: str, expected: str) -> None:
     observed = rollout(verdict, node("win-1", "green"), node("win-2", verdict, "what it lacks"))
-    result = ended(observed, False, 60, "", check_mode=False)
+    result = build_gate_result(observed, False, 60, "", check_mode=False)
     assert result["failed"] is True
     assert result["reason"] == reason
     assert expected in result["msg"]
@@ -85,7 +87,7 @@ def test_everything_else_fails_with_a_reason_and_a_table(verdict: str, reason: s
 
 def test_a_failure_of_many_nodes_is_short_and_names_each_cause_once() -> None:
     nodes = [node(f"win-{at}", "red", "csi-proxy is stopped") for at in range(200)]
-    result = ended(rollout("red", *nodes), False, 60, "", check_mode=False)
+    result = build_gate_result(rollout("red", *nodes), False, 60, "", check_mode=False)
     printed = json.dumps({key: value for key, value in result.items() if key != "table"})
     assert printed.count("csi-proxy is stopped -> do this") == 1
     assert len(result["rollout"]["nodes"]) == 5
@@ -94,45 +96,47 @@ def test_a_failure_of_many_nodes_is_short_and_names_each_cause_once() -> None:
 
 def test_nodes_that_are_all_green_at_first_are_one_line() -> None:
     observed = rollout("green", node("win-1", "green"), node("win-2", "green"))
-    assert list(progress(observed, {}, 0, 600)) == ["  0 s of 10 min: 2 of 2 nodes green"]
+    assert list(describe_progress(observed, {}, 0, 600)) == ["  0 s of 10 min: 2 of 2 nodes green"]
 
 
 def test_unproven_passes_when_accepted_and_is_reported() -> None:
     observed = rollout("unproven", node("win-2", "unproven", "not read"))
-    result = ended(observed, True, 60, "", check_mode=False)
+    result = build_gate_result(observed, True, 60, "", check_mode=False)
     assert "failed" not in result
     assert "not read" in result["msg"]
 
 
 def test_unproven_fails_unless_accepted() -> None:
     observed = rollout("unproven", node("win-2", "unproven", "not read"))
-    assert ended(observed, False, 60, "", check_mode=False)["failed"] is True
+    assert build_gate_result(observed, False, 60, "", check_mode=False)["failed"] is True
 
 
 def test_no_node_has_its_own_reason() -> None:
     lack = {"id": "CSI-G01", "verdict": "red", "message": "there is no node to check", "remedy": "see"}
-    assert ended(rollout("red", trouble=(lack,)), False, 60, "", check_mode=False)["reason"] == "no_nodes"
+    assert build_gate_result(rollout("red", trouble=(lack,)), False, 60, "", check_mode=False)["reason"] == "no_nodes"
 
 
 def test_an_api_server_that_never_answered_is_the_reason() -> None:
-    result = ended(None, False, 60, "connection refused", check_mode=False)
+    result = build_gate_result(None, False, 60, "connection refused", check_mode=False)
     assert (result["failed"], result["reason"]) == (True, "unreachable")
     assert "connection refused" in result["msg"]
 
 
 def test_a_gate_that_could_not_read_at_its_end_does_not_pass() -> None:
     """What was green before the API server went away may not be green now."""
-    result = ended(rollout("green", node("win-1", "green")), False, 60, "connection refused", check_mode=False)
+    result = build_gate_result(
+        rollout("green", node("win-1", "green")), False, 60, "connection refused", check_mode=False
+    )
     assert (result["failed"], result["reason"]) == (True, "unreachable")
 
 
 def test_check_mode_observes_and_does_not_fail() -> None:
-    result = ended(rollout("waiting", node("win-2", "waiting", "no pod")), False, 60, "", check_mode=True)
+    result = build_gate_result(rollout("waiting", node("win-2", "waiting", "no pod")), False, 60, "", check_mode=True)
     assert "failed" not in result
     assert "would fail now" in result["msg"]
 
 
 def test_progress_names_a_driver_that_is_not_deployed() -> None:
-    assert list(progress({"nodes": [], "daemonset": None}, {}, 0, 600)) == [
+    assert list(describe_progress({"nodes": [], "daemonset": None}, {}, 0, 600)) == [
         "  0 s of 10 min: the driver is not deployed"
     ]

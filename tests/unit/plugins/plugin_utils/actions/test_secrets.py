@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.secrets import held
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.secrets import collect_secrets
 
 
 class Templar:
@@ -32,6 +32,6 @@ def test_the_directory_of_a_run_is_no_secret(monkeypatch: pytest.MonkeyPatch, tm
         "use_token": "true",
         "ansible_user": "joe",
     }
-    found = set(held(variables, Templar()))
+    found = set(collect_secrets(variables, Templar()))
     assert {"held-by-the-environment", "held-by-a-variable", "token-of-the-kubeconfig", "/no/path"} <= found
     assert not {str(tmp_path), str(tmp_path.parent), "false", "true", "joe"} & found

@@ -10,8 +10,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results i
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import (
     RunFacts,
     brief,
-    ending,
-    leaves_work,
+    has_remaining_work,
+    render_ending,
     render_summary,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import summarize as summarize_facts
@@ -221,7 +221,7 @@ def test_the_end_is_why_the_run_failed_and_the_next_command_on_a_line_of_its_own
     why = "win-2: csi-proxy is stopped -> kubectl -n vmware-system-csi describe pod vsphere-csi-node-windows-x7kqp and then look at its host"
     command = "ansible-playbook -i inventory.yml kubewin.csi.enable_csi"
     summary = summarize([host("win-2")], {"vsphere": gate(win_2="red")}, [], failure=why)
-    lines = render_summary(summary, ending(why, [command])).splitlines()
+    lines = render_summary(summary, render_ending(why, [command])).splitlines()
     assert lines[-2:] == ["Next:", f"  {command}"]
     assert "The run failed:" in lines
     assert "  win-2: csi-proxy is stopped" in lines
@@ -282,7 +282,7 @@ def test_a_stopped_service_is_not_said_to_lack_no_pipes() -> None:
 
 
 def test_a_failure_that_a_task_printed_is_not_printed_again() -> None:
-    lines = ending("win-2: csi-proxy is stopped", ["again"], "see the message of the task 'Wait' above.")
+    lines = render_ending("win-2: csi-proxy is stopped", ["again"], "see the message of the task 'Wait' above.")
     assert lines == ["", "The run failed: see the message of the task 'Wait' above.", "", "Next:", "  again"]
 
 
@@ -307,4 +307,4 @@ UNCHANGED = {**host("win-1"), "changed": []}
 def test_enable_csi_is_followed_by_itself_only_while_it_has_something_to_do(
     check: bool, facts: dict[str, Any], accept_unproven: bool, expected: bool
 ) -> None:
-    assert leaves_work(RunFacts(**{"hosts": [UNCHANGED], **facts}), accept_unproven, check=check) is expected
+    assert has_remaining_work(RunFacts(**{"hosts": [UNCHANGED], **facts}), accept_unproven, check=check) is expected

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.action.preflight_info import passes
+from ansible_collections.kubewin.csi.plugins.action.preflight_info import is_passed
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Unread
@@ -133,7 +133,7 @@ def test_a_node_whose_csi_proxy_will_not_start_again_is_not_ready(
     ]
     report = evaluate(world.snapshot())
     assert (on(report).ok, report.verdict) == (ok, verdict)
-    assert passes(report, "blocked") == (severity != "blocker")
+    assert is_passed(report, "blocked") == (severity != "blocker")
 
 
 def test_a_fault_at_the_next_reboot_is_reported_without_volumes_and_blocks_nothing() -> None:

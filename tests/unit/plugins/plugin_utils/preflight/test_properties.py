@@ -8,7 +8,7 @@ import random
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.action.preflight_info import passes
+from ansible_collections.kubewin.csi.plugins.action.preflight_info import is_passed
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot, Unread
@@ -222,7 +222,7 @@ def test_a_taint_that_pods_do_not_tolerate_blocks_their_workload() -> None:
     assert report.verdict == "blocked"
     (finding,) = report.findings
     assert (finding.id, finding.message) == ("CSI-W20", "taint os=Windows:NoSchedule is not tolerated")
-    assert [passes(report, fail_on) for fail_on in ("never", "blocked")] == [True, False]
+    assert [is_passed(report, fail_on) for fail_on in ("never", "blocked")] == [True, False]
 
 
 def test_a_cluster_without_windows_nodes_is_not_ready_for_windows_workloads() -> None:
