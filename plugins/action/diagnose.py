@@ -25,7 +25,7 @@ from ..plugin_utils.kube.errors import ClusterError
 from ..plugin_utils.support.diagnose import (
     ABSENCE,
     ClusterFacts,
-    Controller,
+    ControllerPackages,
     HostFacts,
     describe_workload,
     diagnose,
@@ -116,7 +116,7 @@ class ActionModule(ClusterAction):
             return {"msg": str(error), **error.returned}
 
 
-def read_controller() -> Controller:
+def read_controller() -> ControllerPackages:
     """The packages of this machine."""
     installed, missing = {"ansible-core": core}, set()
     for package, name in PACKAGES.items():
@@ -133,7 +133,7 @@ def read_controller() -> Controller:
         missing.add("kubernetes.core")
     else:
         installed["kubernetes.core"] = read_release(collection.submodule_search_locations or ())
-    return Controller(installed, frozenset(missing))
+    return ControllerPackages(installed, frozenset(missing))
 
 
 def read_release(folders: Sequence[str]) -> str:

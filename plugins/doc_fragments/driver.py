@@ -19,7 +19,7 @@ _DRIVER = {"description": "Key of the driver, such as V(vsphere) or V(azure_disk
 
 def _text(module: str) -> str:
     """The options of a module. JSON is YAML."""
-    options = {name: option.documented() for name, (_role, option) in declared.list_module_options(module).items()}
+    options = {name: option.describe() for name, (_role, option) in declared.list_module_options(module).items()}
     options["driver"] = _DRIVER
     first = next(role for role, _option in declared.list_module_options(module).values())
     return json.dumps({"options": options, "notes": [NOTE.format(first)]})

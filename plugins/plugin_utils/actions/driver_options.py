@@ -25,7 +25,7 @@ def list_wrong_options(driver: str, values: Mapping[str, Any]) -> list[str]:
     messages: list[str] = []
     for name, option in map_variables(driver).items():
         if not is_blank(values.get(name)):
-            checked = ArgumentSpecValidator({name: option.spec()}).validate({name: values[name]})
+            checked = ArgumentSpecValidator({name: option.build_spec()}).validate({name: values[name]})
             messages += checked.error_messages
     return messages
 

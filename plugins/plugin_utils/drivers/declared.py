@@ -36,14 +36,14 @@ class DriverOption:
     playbooks: str = ""
     since: str = ""
 
-    def spec(self) -> dict[str, Any]:
+    def build_spec(self) -> dict[str, Any]:
         """The option in an argument spec."""
-        below = {name: option.spec() for name, option in self.suboptions.items()}
+        below = {name: option.build_spec() for name, option in self.suboptions.items()}
         return {**self._shape(), **({"options": below} if below else {})}
 
-    def documented(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """The option in a module's documentation."""
-        below = {name: option.documented() for name, option in self.suboptions.items()}
+        below = {name: option.describe() for name, option in self.suboptions.items()}
         since = {"version_added": self.since} if self.since else {}
         return {"description": self.text, **self._shape(), **since, **({"suboptions": below} if below else {})}
 
@@ -167,7 +167,7 @@ def list_module_options(module: str) -> dict[str, tuple[str, DriverOption]]:
 
 def make_argument_spec(module: str) -> dict[str, Any]:
     """The part of a module's argument spec that is declared here."""
-    specs = {name: option.spec() for name, (_role, option) in list_module_options(module).items()}
+    specs = {name: option.build_spec() for name, (_role, option) in list_module_options(module).items()}
     # It holds names of Secrets, not secrets.
     return {"driver": {"type": "str", "required": True}} | {
         name: {**spec, "no_log": False} if "secret" in name else spec for name, spec in specs.items()

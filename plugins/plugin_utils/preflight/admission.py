@@ -22,7 +22,7 @@ from .limits import (
     sum_up_claims,
     sum_up_pod,
 )
-from .verdict import Finding
+from .verdict import ReportFinding
 from .walk.steps import PodToStart, Split, StepAnswer
 
 _ENFORCE = "pod-security.kubernetes.io/enforce"
@@ -51,14 +51,14 @@ class Admission:
         self._check_webhooks(pod, split)
         return [answer for answer in split.list_answers("") if answer.answer != "yes"]
 
-    def check_plugins(self) -> Mapping[str, tuple[Finding, ...]]:
+    def check_plugins(self) -> Mapping[str, tuple[ReportFinding, ...]]:
         """By driver, why the next pod of a node plugin is not created."""
         return {
             name: tuple(finding for plugin in plugins for finding in self._check_template(plugin))
             for name, plugins in self._index.providers.items()
         }
 
-    def _check_template(self, template: ObservedTemplate) -> Iterator[Finding]:
+    def _check_template(self, template: ObservedTemplate) -> Iterator[ReportFinding]:
         admit, key = self._index.admit(template), template.key
         pod = PodToStart(
             key, template.namespace, template.name, template.placement, shape=template.shape, admit=admit, expected=0

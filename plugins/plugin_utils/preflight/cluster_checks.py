@@ -18,7 +18,7 @@ from .facts.snapshot import Snapshot
 from .index import BY_NAME, Index
 from .known import create_finding, pass_on, report_unread_lists
 from .nodes import read_running_release
-from .verdict import Finding
+from .verdict import ReportFinding
 
 
 def view(snapshot: Snapshot, driver: Driver) -> model.DriverSnapshot:
@@ -53,7 +53,7 @@ def view(snapshot: Snapshot, driver: Driver) -> model.DriverSnapshot:
 
 def evaluate(
     index: Index, demand: Mapping[str, int], moved: frozenset[str]
-) -> tuple[tuple[Finding, ...], Mapping[str, tuple[Finding, ...]]]:
+) -> tuple[tuple[ReportFinding, ...], Mapping[str, tuple[ReportFinding, ...]]]:
     """Findings about the cluster, and by CSI name about what a driver that Windows volumes need has there.
 
     moved: in-tree plugins that some of these volumes belong to.
@@ -68,7 +68,7 @@ def evaluate(
 # A driver's other half
 
 
-def _check_driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterator[Finding]:
+def _check_driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterator[ReportFinding]:
     observed = view(index.snapshot, driver)
     desired = model.DriverRequest()
     controller = index.find_controller(driver)
@@ -94,7 +94,7 @@ def _check_driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterat
         yield from pass_on(prerequisites.check_namespace(observed, provider.namespace))
 
 
-def check_controller(index: Index, driver: Driver) -> tuple[Finding, ...]:
+def check_controller(index: Index, driver: Driver) -> tuple[ReportFinding, ...]:
     """What is wrong with a driver's controller; nothing where it was not read or may be hidden."""
     observed, controller = view(index.snapshot, driver), index.find_controller(driver)
     if "deployments" in index.unread or (controller is None and ownership.may_hide_controller(driver, observed)):
@@ -104,14 +104,14 @@ def check_controller(index: Index, driver: Driver) -> tuple[Finding, ...]:
     return tuple(pass_on(lacks))
 
 
-def _downgrade(finding: Finding) -> Finding:
+def _downgrade(finding: ReportFinding) -> ReportFinding:
     """What only keeps new volumes from being made, which no blocker is for those that are there."""
     return replace(finding, severity="warning") if finding.severity == "blocker" else finding
 
 
 def find_lacking_sidecars(
     part: Literal["provisioner", "attacher"], driver: Driver, controller: ObservedController, moved: frozenset[str]
-) -> Iterator[Finding]:
+) -> Iterator[ReportFinding]:
     """That a driver's controller lacks a sidecar, or has it in a release that does not know the plugins in moved.
 
     Distributions keep the word of part in the sidecar's name.

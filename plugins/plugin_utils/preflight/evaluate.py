@@ -19,7 +19,7 @@ from .facts.snapshot import Snapshot
 from .index import Index
 from .subjects import collect_subjects, find_migrated_nodes, list_migrated_plugins
 from .usage import find_usage
-from .verdict import NO_TARGET, SEVERITIES, Finding, Report, Target
+from .verdict import NO_TARGET, SEVERITIES, Report, ReportFinding, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def evaluate(snapshot: Snapshot, options: Options | None = None) -> Report:
     )
 
 
-def _downgrade(finding: Finding) -> Finding:
+def _downgrade(finding: ReportFinding) -> ReportFinding:
     """A finding that stops no workload: a warning, or about a volume a note."""
     if finding.id.startswith("CSI-V") and (finding.doubt or finding.severity == "blocker"):
         return replace(finding, severity="note", doubt=False)
@@ -107,5 +107,5 @@ def _accept_resolved(report: Report, later_report: Report) -> Report:
     return replace(report, findings=tuple(sorted(findings, key=_order)), workloads=accepted)
 
 
-def _order(finding: Finding) -> tuple[int, str, str, str]:
+def _order(finding: ReportFinding) -> tuple[int, str, str, str]:
     return SEVERITIES.index(finding.severity), finding.id, finding.object, finding.message

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..base import findings as deploy
 from .facts.snapshot import Unread
-from .verdict import Finding, Severity
+from .verdict import ReportFinding, Severity
 
 # One command for every rule that an account lacks; which rule it is stands in the evidence.
 _RBAC = Path(__file__).resolve().parents[3] / "roles" / "csi_driver" / "files" / "kubewin-preflight-rbac.yaml"
@@ -123,10 +123,10 @@ DOUBTS = frozenset({"CSI-G13", "CSI-G14", "CSI-G15", "CSI-G40", "CSI-G41", "CSI-
 
 def create_finding(
     id_: str, object_: str, message: str, evidence: tuple[str, ...], remedy: str, severity: Severity | None = None
-) -> Finding:
+) -> ReportFinding:
     """A finding of readiness, or one of another part, which says its severity."""
     entry = EXPLANATIONS[id_] if severity is None or id_ in EXPLANATIONS else _describe_other_part(id_, severity)
-    return Finding(
+    return ReportFinding(
         id=id_,
         severity=severity or entry.severity,
         object=object_,
@@ -149,7 +149,7 @@ def _describe_other_part(id_: str, severity: Severity) -> Known:
     return Known(severity, _BY_ID.get(id_) or _ELSEWHERE[id_[:5]], id_ in DOUBTS)
 
 
-def report_unread_lists(lists: Iterable[Unread]) -> tuple[Finding, ...]:
+def report_unread_lists(lists: Iterable[Unread]) -> tuple[ReportFinding, ...]:
     """That lists could not be read."""
     return tuple(
         create_finding(
@@ -163,7 +163,7 @@ def report_unread_lists(lists: Iterable[Unread]) -> tuple[Finding, ...]:
     )
 
 
-def pass_on(findings: Iterable[deploy.Finding]) -> Iterator[Finding]:
+def pass_on(findings: Iterable[deploy.Finding]) -> Iterator[ReportFinding]:
     """What deploying a driver finds, as it is."""
     for finding in findings:
         yield create_finding(

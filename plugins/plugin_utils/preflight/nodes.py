@@ -26,7 +26,7 @@ from .facts.nodes import DriverEntry
 from .facts.workloads import ObservedPod, ObservedTemplate
 from .index import BY_NAME, Index
 from .known import AFTER_REBOOT, DOUBTS, create_finding
-from .verdict import SEVERITIES, Answer, Finding, NodeVerdict, Severity
+from .verdict import SEVERITIES, Answer, NodeVerdict, ReportFinding, Severity
 
 # A node that reboots restarts its plugin too, so only many restarts until lately are a sign.
 _RESTARTS, _LATELY = 10, timedelta(days=1)
@@ -45,7 +45,7 @@ class DriverState:
     good: int = 0
     bad: int = 0
     piped: int = 0
-    reasons: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
+    reasons: dict[str, tuple[ReportFinding, ...]] = field(default_factory=dict)
     forms: dict[tuple[Version | None, str], int] = field(default_factory=dict)
 
 
@@ -57,9 +57,9 @@ class NodesEvaluation:
     """
 
     verdicts: tuple[NodeVerdict, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[ReportFinding, ...]
     drivers: Mapping[str, DriverState]
-    against: Mapping[str, tuple[Finding, ...]]
+    against: Mapping[str, tuple[ReportFinding, ...]]
 
 
 def evaluate(
@@ -70,8 +70,8 @@ def evaluate(
     migrated: by in-tree plugin, the Windows nodes whose kubelet uses CSI for it.
     """
     states: dict[str, DriverState] = {}
-    findings: list[Finding] = []
-    by_driver: dict[str, dict[str, tuple[Finding, ...]]] = {}
+    findings: list[ReportFinding] = []
+    by_driver: dict[str, dict[str, tuple[ReportFinding, ...]]] = {}
     for driver, nodes in sorted(demand.items()):
         state = states[driver] = DriverState()
         for node in index.list_nodes(nodes):
@@ -109,14 +109,17 @@ def evaluate(
     return NodesEvaluation(tuple(verdicts), tuple(findings), states, against)
 
 
-def _decide_answer(findings: tuple[Finding, ...], index: Index) -> Answer:
+def _decide_answer(findings: tuple[ReportFinding, ...], index: Index) -> Answer:
     if any(not finding.doubt for finding in findings):
         return "no"
     return "unknown" if any(finding.doubt for finding in findings) or not index.unread.isdisjoint(_NEEDED) else "yes"
 
 
 def _create_verdict(
-    index: Index, node: ObservedNode, needed: Mapping[str, tuple[Finding, ...]], node_findings: tuple[Finding, ...]
+    index: Index,
+    node: ObservedNode,
+    needed: Mapping[str, tuple[ReportFinding, ...]],
+    node_findings: tuple[ReportFinding, ...],
 ) -> NodeVerdict:
     findings = (*node_findings, *(finding for evaluated in needed.values() for finding in evaluated))
     unread = [resource for resource in _NEEDED if resource in index.unread] if needed else []
@@ -162,7 +165,7 @@ class _DriverOnNode:
         self._host = index.hosts.get(node.name)
         self._object_name = f"Node {node.name}, driver {driver}"
 
-    def find_faults(self, host_facts_max_age: float) -> Iterator[Finding]:
+    def find_faults(self, host_facts_max_age: float) -> Iterator[ReportFinding]:
         """What is wrong with it there."""
         index = self._index
         providers = index.providers.get(self._driver, ())
@@ -182,7 +185,7 @@ class _DriverOnNode:
     def _describe_registration(self, entry: DriverEntry) -> str:
         return f"CSINode {self._node.name} spec.drivers: {self._driver}, nodeID {entry.node_id}"
 
-    def _report_undeployed(self) -> Iterator[Finding]:
+    def _report_undeployed(self) -> Iterator[ReportFinding]:
         """That no DaemonSet deploys it, or that none can be known to."""
         driver, name = self._driver, self._node.name
         if not self._index.unread.isdisjoint(("daemonsets", "pods")):
@@ -209,7 +212,7 @@ class _DriverOnNode:
 
     def _check_gate(
         self, main: ObservedTemplate, other_templates: tuple[ObservedTemplate, ...], host_facts_max_age: float
-    ) -> Iterator[Finding]:
+    ) -> Iterator[ReportFinding]:
         """What the gate says of its plugin there, and of the mode that the plugin has."""
         if main.plugin is None:
             return
@@ -247,7 +250,7 @@ class _DriverOnNode:
         host_process = main.plugin.host_process or any(pod.host_process for pod in pods)
         yield from self._check_mode(main, host_process, evidence)
 
-    def _check_registrar(self, main: ObservedTemplate, observed: ObservedDaemonSet) -> Iterator[Finding]:
+    def _check_registrar(self, main: ObservedTemplate, observed: ObservedDaemonSet) -> Iterator[ReportFinding]:
         """A plugin that does not register the driver with the next kubelet, though its entry is there."""
         if self._catalog_driver is not None and not observed.registers:
             title = f"DaemonSet {main.namespace}/{main.name}"
@@ -258,7 +261,7 @@ class _DriverOnNode:
 
     def _check_restarts(
         self, main: ObservedTemplate, plugins: list[PodFacts], evidence: tuple[str, ...]
-    ) -> Iterator[Finding]:
+    ) -> Iterator[ReportFinding]:
         """A plugin pod that has restarted too often, though it is Ready. The gate reports CSI-G13 for another reason."""
         for pod in plugins:
             restarts, last = max((container.restarts for container in pod.containers), default=0), pod.last_restart
@@ -269,7 +272,7 @@ class _DriverOnNode:
                 remedy = f"kubectl -n {main.namespace} logs {pod.name} --all-containers --previous"
                 yield create_finding("CSI-G13", self._object_name, message, evidence, remedy, "warning")
 
-    def _convert_condition(self, lack: UnmetCondition, evidence: tuple[str, ...]) -> Finding:
+    def _convert_condition(self, lack: UnmetCondition, evidence: tuple[str, ...]) -> ReportFinding:
         object_name = {"CSI-G04": f"Driver {self._driver}", "CSI-G05": f"Node {self._node.name}"}.get(
             lack.id, self._object_name
         )
@@ -289,7 +292,9 @@ class _DriverOnNode:
             state = "serving" if host.facts.serving else host.facts.state or "not serving"
             yield f"host {name}: csi-proxy {host.facts.release or 'of unknown release'} {state}"
 
-    def _check_mode(self, main: ObservedTemplate, host_process: bool, evidence: tuple[str, ...]) -> Iterator[Finding]:
+    def _check_mode(
+        self, main: ObservedTemplate, host_process: bool, evidence: tuple[str, ...]
+    ) -> Iterator[ReportFinding]:
         """A plugin whose release works in the other mode alone."""
         catalog_driver, object_name = self._catalog_driver, self._object_name
         version = None if catalog_driver is None else read_running_release(catalog_driver, main)
@@ -338,7 +343,7 @@ def read_running_release(driver: Driver, template: ObservedTemplate) -> Version 
 # The node itself
 
 
-def _check_node(index: Index, node: ObservedNode, needed: bool, migrated: Mapping[str, int]) -> Iterator[Finding]:
+def _check_node(index: Index, node: ObservedNode, needed: bool, migrated: Mapping[str, int]) -> Iterator[ReportFinding]:
     object_name = f"Node {node.name}"
     yield from _check_system(node)
     if not needed:
@@ -359,7 +364,7 @@ def _check_node(index: Index, node: ObservedNode, needed: bool, migrated: Mappin
             )
 
 
-def _pass_host_findings(index: Index, node: ObservedNode, needed: bool, piped: bool) -> Iterator[Finding]:
+def _pass_host_findings(index: Index, node: ObservedNode, needed: bool, piped: bool) -> Iterator[ReportFinding]:
     """What was found on the node's host.
 
     What its next reboot will break is reported even without volumes, and blocks if a driver uses csi-proxy
@@ -378,7 +383,7 @@ def _pass_host_findings(index: Index, node: ObservedNode, needed: bool, piped: b
         yield create_finding(finding["id"], object_name, finding["message"], evidence, finding["remedy"], severity)
 
 
-def _check_system(node: ObservedNode) -> Iterator[Finding]:
+def _check_system(node: ObservedNode) -> Iterator[ReportFinding]:
     label = node.labels.get("kubernetes.io/os", "")
     if node.os and label and node.os != label:
         evidence = (f"nodeInfo.operatingSystem: {node.os}", f"label kubernetes.io/os: {label}")

@@ -41,7 +41,7 @@ from .facts.scheduling import ObservedBudget, PodTable
 from .facts.snapshot import Snapshot, Unread
 from .facts.sources import ObservedClaim
 from .facts.storage import ObservedAttachment, ObservedClass, ObservedVolume
-from .facts.workloads import ObservedPod, ObservedTemplate, pod_is_evaluated, read_owner, reads_details
+from .facts.workloads import ObservedPod, ObservedTemplate, needs_details, pod_is_evaluated, read_owner
 from .revisions import find_doubted_templates, set_revision
 from .scope import Scope, list_config_maps
 from .scope import scope as scope_of
@@ -110,17 +110,17 @@ class _Pass:
 
     def make_snapshot(self, name: str, hosts: tuple[ObservedHost, ...], hosts_at: datetime | None) -> Snapshot:
         kubernetes = self._client.read_version()
-        nodes = self._list(kinds.NODE, wire.NodeList, _each(ObservedNode.from_object))
+        nodes = self._list(kinds.NODE, wire.NodeList, _map_each(ObservedNode.from_object))
         taken_at = self._client.now()
         windows = frozenset(node.name for node in nodes if node.windows)
         controllers: list[ObservedController] = []
         templates: list[ObservedTemplate] = []
         for kind in kinds.TEMPLATES:
-            decode = _decode(wire.BriefTemplateList, wire.TemplateList, _lacks_owner) if kind in _OWNED else None
+            decode = _decode(wire.BriefTemplateList, wire.TemplateList, _has_no_owner) if kind in _OWNED else None
             templates += self._list(kind, wire.TemplateList, _read_templates(kind.kind, controllers), decode=decode)
         table = PodTable()
         decode = _decode(
-            wire.BriefPodList, wire.PodList, lambda pod: reads_details(pod) and pod_is_evaluated(pod, windows)
+            wire.BriefPodList, wire.PodList, lambda pod: needs_details(pod) and pod_is_evaluated(pod, windows)
         )
         pods = self._list(kinds.POD, wire.PodList, _read_pods(windows, table), decode=decode)
         shapes = table.close(windows, [template.shape for template in templates])
@@ -136,9 +136,9 @@ class _Pass:
         )
         # Its sets of names are large.
         del scope
-        namespaces = self._list(kinds.NAMESPACE, wire.NamespaceList, _each(ObservedNamespace.from_object))
-        cluster = self._cluster(kubernetes, namespaces)
-        names = None if self._lacks(kinds.NAMESPACE) else frozenset(namespace.name for namespace in namespaces)
+        namespaces = self._list(kinds.NAMESPACE, wire.NamespaceList, _map_each(ObservedNamespace.from_object))
+        cluster = self._read_cluster(kubernetes, namespaces)
+        names = None if self._is_unread(kinds.NAMESPACE) else frozenset(namespace.name for namespace in namespaces)
         return Snapshot(
             taken_at=taken_at,
             name=name,
@@ -150,22 +150,24 @@ class _Pass:
             controllers=tuple(controllers),
             pods=kept_pods,
             shapes=shapes,
-            budgets=self._list(kinds.DISRUPTION_BUDGET, wire.BudgetList, _each(ObservedBudget.from_object)),
+            budgets=self._list(kinds.DISRUPTION_BUDGET, wire.BudgetList, _map_each(ObservedBudget.from_object)),
             pods_on={node: tuple(table.by_node.pop(node)) for node in [*table.by_node]},
             namespaces=namespaces,
             csi_nodes=self._list(kinds.CSI_NODE, wire.CsiNodeList, _read_csi_nodes(windows if nodes else None)),
-            volumes=self._list(kinds.PERSISTENT_VOLUME, wire.VolumeList, _each(ObservedVolume.from_object)),
+            volumes=self._list(kinds.PERSISTENT_VOLUME, wire.VolumeList, _map_each(ObservedVolume.from_object)),
             claims=claims,
             attachments=attachments,
-            classes=self._list(kinds.STORAGE_CLASS, wire.StorageClassList, _each(ObservedClass.from_object)),
-            drivers=self._list(kinds.CSI_DRIVER, wire.CsiDriverList, _each(ObservedDriver.from_object)),
+            classes=self._list(kinds.STORAGE_CLASS, wire.StorageClassList, _map_each(ObservedClass.from_object)),
+            drivers=self._list(kinds.CSI_DRIVER, wire.CsiDriverList, _map_each(ObservedDriver.from_object)),
             runtime_classes=self._list(
-                kinds.RUNTIME_CLASS, wire.RuntimeClassList, _each(ObservedRuntimeClass.from_object)
+                kinds.RUNTIME_CLASS, wire.RuntimeClassList, _map_each(ObservedRuntimeClass.from_object)
             ),
-            priority_classes=self._list(kinds.PRIORITY_CLASS, wire.PriorityClassList, _each(PriorityClass.from_object)),
+            priority_classes=self._list(
+                kinds.PRIORITY_CLASS, wire.PriorityClassList, _map_each(PriorityClass.from_object)
+            ),
             service_accounts=self._list(kinds.SERVICE_ACCOUNT, wire.ServiceAccountList, _list_names(kept_templates)),
-            quotas=self._list(kinds.RESOURCE_QUOTA, wire.QuotaList, _each(ResourceQuota.from_object)),
-            limit_ranges=self._list(kinds.LIMIT_RANGE, wire.LimitRangeList, _each(LimitRange.from_object)),
+            quotas=self._list(kinds.RESOURCE_QUOTA, wire.QuotaList, _map_each(ResourceQuota.from_object)),
+            limit_ranges=self._list(kinds.LIMIT_RANGE, wire.LimitRangeList, _map_each(LimitRange.from_object)),
             missing_webhooks=self._read_missing_webhooks(),
             config_maps=self._read_config_maps(list_config_maps(controllers, kept_templates, names)),
             # Last, because all of the above adds to it.
@@ -244,7 +246,7 @@ class _Pass:
             self._unread.append(Unread(kind.plural, why, Need(verb, kind.group, kind.plural).rule()))
         return error.status in (403, 404)
 
-    def _lacks(self, kind: Kind) -> bool:
+    def _is_unread(self, kind: Kind) -> bool:
         """Whether something of that kind could not be read."""
         return any(unread_list.resource == kind.plural for unread_list in self._unread)
 
@@ -257,7 +259,7 @@ class _Pass:
                 raise
             return self._unread[-1] if error.status == 403 else None
 
-    def _some(self, kind: Kind, namespace: str) -> Items:
+    def _list_namespaced(self, kind: Kind, namespace: str) -> Items:
         """The objects of a kind in one namespace."""
         try:
             return self._client.list(kind, namespace).items
@@ -266,7 +268,7 @@ class _Pass:
                 raise
             return ()
 
-    def _cluster(self, kubernetes: str, namespaces: Sequence[ObservedNamespace]) -> ObservedCluster:
+    def _read_cluster(self, kubernetes: str, namespaces: Sequence[ObservedNamespace]) -> ObservedCluster:
         names = {namespace.name for namespace in namespaces}
         if names and not any(name.startswith("openshift-") for name in names):
             return ObservedCluster(kubernetes=kubernetes)
@@ -278,7 +280,7 @@ class _Pass:
             return ObservedCluster(kubernetes=kubernetes)
         releases = [
             str((item.get("spec") or {}).get("version") or "")
-            for item in self._some(kinds.CLUSTER_SERVICE_VERSION, OPERATOR_NAMESPACE)
+            for item in self._list_namespaced(kinds.CLUSTER_SERVICE_VERSION, OPERATOR_NAMESPACE)
             if str(item["metadata"]["name"]).startswith(OPERATOR)
         ]
         openshift, updating_to = ObservedCluster.read_openshift_versions(version)
@@ -299,7 +301,7 @@ class _Pass:
         )
 
 
-def _each(fact: Callable[[Mapping[str, Any]], T]) -> Callable[[Items], Iterable[T]]:
+def _map_each(fact: Callable[[Mapping[str, Any]], T]) -> Callable[[Items], Iterable[T]]:
     return lambda items: map(fact, items)
 
 
@@ -314,7 +316,7 @@ def _list_names(templates: Iterable[ObservedTemplate]) -> Callable[[Items], Iter
     return facts
 
 
-def _lacks_owner(item: Mapping[str, Any]) -> bool:
+def _has_no_owner(item: Mapping[str, Any]) -> bool:
     return not read_owner(item["metadata"])
 
 
@@ -369,13 +371,13 @@ def _read_templates(kind: str, controllers: list[ObservedController]) -> Callabl
         for item in items:
             if kind == kinds.DEPLOYMENT.kind and (controller := ObservedController.from_object(item)) is not None:
                 controllers.append(controller)
-            if _counts(kind, item):
+            if _is_needed(kind, item):
                 yield ObservedTemplate.from_object(kind, item)
 
     return facts
 
 
-def _counts(kind: str, item: Mapping[str, Any]) -> bool:
+def _is_needed(kind: str, item: Mapping[str, Any]) -> bool:
     """Whether a template matters for the evaluation: it may be a node plugin, or its pods have volumes."""
     spec = item.get("spec") or {}
     if kind == kinds.DAEMON_SET.kind or spec.get("volumeClaimTemplates"):

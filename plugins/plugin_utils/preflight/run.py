@@ -27,7 +27,7 @@ from .facts.snapshot import Snapshot
 from .facts.storage import ObservedClass
 from .facts.workloads import ObservedPod, ObservedTemplate, PluginTemplate
 from .index import Index
-from .verdict import SEVERITIES, Finding, Overall, Report
+from .verdict import SEVERITIES, Overall, Report, ReportFinding
 
 # What deploying itself needs is decided by each driver's plan, which knows what the user allowed.
 _OF_THE_PLAN = "CSI-D"
@@ -48,8 +48,8 @@ class Run:
 
 def simulate(snapshot: Snapshot, run: Run) -> Snapshot:
     """The snapshot as it would be taken after the run, all of it having worked."""
-    nodes = tuple(_marked(node) if node.name in run.nodes else node for node in snapshot.nodes)
-    templates = (ObservedTemplate.from_object("DaemonSet", item) for item in _of(run, "DaemonSet"))
+    nodes = tuple(_add_label(node) if node.name in run.nodes else node for node in snapshot.nodes)
+    templates = (ObservedTemplate.from_object("DaemonSet", item) for item in _select_kind(run, "DaemonSet"))
     applied = {template.key: template for template in templates}
     unmanaged = (pod for pod in snapshot.pods if pod.owner.replace("/", f" {pod.namespace}/", 1) not in applied)
     # What waits now may start after the run.
@@ -62,7 +62,7 @@ def simulate(snapshot: Snapshot, run: Run) -> Snapshot:
             continue
         for node in index.list_nodes(index.windows):
             if explain_exclusion(plugin.gate, node) is None:
-                pods.append(_pod(template, plugin, node.name))
+                pods.append(_build_pod(template, plugin, node.name))
                 brought = [
                     DRIVERS[key].name for key in run.drivers if plugin.observed.is_node_plugin_of(DRIVERS[key].name)
                 ]
@@ -71,9 +71,10 @@ def simulate(snapshot: Snapshot, run: Run) -> Snapshot:
     csi_nodes |= {
         name: _register(csi_nodes.get(name, ObservedCsiNode(name)), node_ids) for name, node_ids in ids.items()
     }
-    drivers = {driver.name: driver for driver in map(ObservedDriver.from_object, _of(run, "CSIDriver"))}
+    drivers = {driver.name: driver for driver in map(ObservedDriver.from_object, _select_kind(run, "CSIDriver"))}
     classes = {
-        storage_class.name: storage_class for storage_class in map(ObservedClass.from_object, _of(run, "StorageClass"))
+        storage_class.name: storage_class
+        for storage_class in map(ObservedClass.from_object, _select_kind(run, "StorageClass"))
     }
     hosts = {host.node: host for host in snapshot.hosts}
     return replace(
@@ -84,7 +85,9 @@ def simulate(snapshot: Snapshot, run: Run) -> Snapshot:
         csi_nodes=tuple(csi_nodes.values()),
         drivers=tuple((drivers | {driver.name: driver for driver in snapshot.drivers}).values()),
         classes=tuple((classes | {storage_class.name: storage_class for storage_class in snapshot.classes}).values()),
-        hosts=tuple((hosts | {name: _served(snapshot, name, hosts.get(name)) for name in run.nodes}).values()),
+        hosts=tuple(
+            (hosts | {name: _build_serving_host(snapshot, name, hosts.get(name)) for name in run.nodes}).values()
+        ),
     )
 
 
@@ -107,7 +110,7 @@ def report_run(
     worst: dict[str, int] = {}
     for finding in current_report.findings:
         worst[finding.object] = min(worst.get(finding.object, len(SEVERITIES)), SEVERITIES.index(finding.severity))
-    run_objects = frozenset(_halves(run, controllers))
+    run_objects = frozenset(_list_run_objects(run, controllers))
     findings = tuple(
         finding
         for finding in later_report.findings
@@ -118,14 +121,14 @@ def report_run(
     return RunReport(**{**parts, "findings": findings})
 
 
-def _was_before(finding: Finding, worst: Mapping[str, int]) -> bool:
+def _was_before(finding: ReportFinding, worst: Mapping[str, int]) -> bool:
     """Whether something at least as bad was the matter with this object before; a driver that is nowhere is on no node."""
     object_name, comma, driver = finding.object.partition(", driver ")
     objects = (finding.object, f"Driver {driver}") if comma else (object_name,)
     return min(worst.get(name, len(SEVERITIES)) for name in objects) <= SEVERITIES.index(finding.severity)
 
 
-def _halves(run: Run, controllers: Iterable[ObservedController]) -> Iterator[str]:
+def _list_run_objects(run: Run, controllers: Iterable[ObservedController]) -> Iterator[str]:
     """What findings call the objects of the planned drivers that belong to the cluster, and not to a node."""
     yield from (f"{kind} {DRIVERS[key].name}" for key in run.drivers for kind in ("Driver", "CSIDriver"))
     yield from (
@@ -135,11 +138,11 @@ def _halves(run: Run, controllers: Iterable[ObservedController]) -> Iterator[str
     )
 
 
-def _of(run: Run, kind: str) -> Iterator[Mapping[str, Any]]:
+def _select_kind(run: Run, kind: str) -> Iterator[Mapping[str, Any]]:
     return (item for item in run.objects if item["kind"] == kind)
 
 
-def _marked(node: ObservedNode) -> ObservedNode:
+def _add_label(node: ObservedNode) -> ObservedNode:
     return replace(node, labels={**node.labels, SERVING_LABEL: SERVING_VALUE})
 
 
@@ -148,7 +151,7 @@ def _register(csi_node: ObservedCsiNode, ids: Mapping[str, str]) -> ObservedCsiN
     return replace(csi_node, drivers=csi_node.drivers + new)
 
 
-def _pod(template: ObservedTemplate, plugin: PluginTemplate, node: str) -> ObservedPod:
+def _build_pod(template: ObservedTemplate, plugin: PluginTemplate, node: str) -> ObservedPod:
     name = f"{template.name}-{node}"
     return ObservedPod(
         namespace=template.namespace,
@@ -161,7 +164,7 @@ def _pod(template: ObservedTemplate, plugin: PluginTemplate, node: str) -> Obser
     )
 
 
-def _served(snapshot: Snapshot, node: str, observed: ObservedHost | None) -> ObservedHost:
+def _build_serving_host(snapshot: Snapshot, node: str, observed: ObservedHost | None) -> ObservedHost:
     """A host whose csi-proxy serves, in a release that the run accepts; none of those is too old for anything here."""
     facts = RolloutHost(
         node=node,

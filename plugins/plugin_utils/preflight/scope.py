@@ -61,10 +61,10 @@ def scope(nodes: Iterable[ObservedNode], templates: Sequence[ObservedTemplate], 
     """
     windows = {node.name: node.windows for node in nodes}
     by_root = {(template.kind, template.namespace, template.name): template for template in templates}
-    roots = [root_of(pod, by_root) for pod in pods]
+    roots = [find_root(pod, by_root) for pod in pods]
     on_windows: dict[Key, set[bool]] = defaultdict(set)
     for pod, root in zip(pods, roots, strict=True):
-        if pod.node in windows and decides(pod, by_root.get(root)):
+        if pod.node in windows and is_decisive(pod, by_root.get(root)):
             on_windows[root].add(windows[pod.node])
     linux = {root for root, systems in on_windows.items() if systems == {False}}
 
@@ -72,7 +72,7 @@ def scope(nodes: Iterable[ObservedNode], templates: Sequence[ObservedTemplate], 
         """Workloads, here or on Linux, with the claims that they name."""
         for pod, root in zip(pods, roots, strict=True):
             if (root in linux) == on_linux:
-                yield from ((root, claim) for claim in _claims_of(pod))
+                yield from ((root, claim) for claim in _list_claims(pod))
         for key, template in by_root.items():
             if (key in linux) == on_linux:
                 yield from ((key, f"{template.namespace}/{name}") for name in template.volumes.claims)
@@ -80,7 +80,7 @@ def scope(nodes: Iterable[ObservedNode], templates: Sequence[ObservedTemplate], 
     windows_claims = frozenset(claim for dummy, claim in named(False))
     unneeded = linux - {root for root, claim in named(True) if claim in windows_claims}
     kept = tuple(pod for pod, root in zip(pods, roots, strict=True) if pod.plugin is not None or root not in unneeded)
-    owners = {_owner(pod) for pod in kept}
+    owners = {_identify_owner(pod) for pod in kept}
     return Scope(
         templates=tuple(
             template
@@ -93,7 +93,7 @@ def scope(nodes: Iterable[ObservedNode], templates: Sequence[ObservedTemplate], 
     )
 
 
-def decides(pod: ObservedPod, template: ObservedTemplate | None) -> bool:
+def is_decisive(pod: ObservedPod, template: ObservedTemplate | None) -> bool:
     """Whether the node of a pod shows the system of its workload: where a finished pod was says nothing of the next one, nor
     does a pod that is not for Windows, as the next ones are."""
     if template is None or template.finished:
@@ -102,9 +102,9 @@ def decides(pod: ObservedPod, template: ObservedTemplate | None) -> bool:
     return not pod.finished and (system != "windows" or pod.placement.named_system == system)
 
 
-def root_of(pod: ObservedPod, templates: Mapping[Key, ObservedTemplate]) -> Key:
+def find_root(pod: ObservedPod, templates: Mapping[Key, ObservedTemplate]) -> Key:
     """Kind, namespace and name of what makes a pod in the end; the pod itself where nothing does."""
-    owner = _owner(pod)
+    owner = _identify_owner(pod)
     template = templates.get(owner)
     if template is None:
         return owner
@@ -114,13 +114,13 @@ def root_of(pod: ObservedPod, templates: Mapping[Key, ObservedTemplate]) -> Key:
     return (sys.intern(kind), pod.namespace, sys.intern(name))
 
 
-def _owner(pod: ObservedPod) -> Key:
+def _identify_owner(pod: ObservedPod) -> Key:
     kind, dummy, name = pod.owner.partition("/")
     # A static pod is its node's.
     return ("Pod", pod.namespace, pod.name) if kind in ("", "Node") or pod.mirror else (kind, pod.namespace, name)
 
 
-def _claims_of(pod: ObservedPod) -> Iterator[str]:
+def _list_claims(pod: ObservedPod) -> Iterator[str]:
     for name in pod.volumes.claims:
         yield f"{pod.namespace}/{name}"
     for claim_template in pod.volumes.ephemeral:

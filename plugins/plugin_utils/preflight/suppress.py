@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from fnmatch import fnmatchcase
 
-from .verdict import Cause, Finding, Report, Suppressed, WorkloadVerdict
+from .verdict import Cause, Report, ReportFinding, Suppressed, WorkloadVerdict
 
 _ID = re.compile(r"CSI-[A-Z]\d\d")
 
@@ -25,7 +25,7 @@ class Suppression:
     reason: str
     expires: date
 
-    def covers(self, finding: Finding | Cause) -> bool:
+    def covers(self, finding: ReportFinding | Cause) -> bool:
         """Whether it is about this finding."""
         return finding.id == self.id and fnmatchcase(finding.object, self.object)
 
@@ -52,7 +52,7 @@ def _read_suppression(entry: Mapping[str, str]) -> Suppression:
 def suppress(report: Report, suppressions: Sequence[Suppression], today: date) -> Report:
     """The report without what is accepted today, which is listed beside it. A workload is accepted when each of its causes is."""
     live = [suppression for suppression in suppressions if suppression.expires >= today]
-    kept: list[Finding] = []
+    kept: list[ReportFinding] = []
     left_out: list[Suppressed] = list(report.suppressed)
     for finding in report.findings:
         cover = next((suppression for suppression in live if suppression.covers(finding)), None)

@@ -23,7 +23,7 @@ from .facts.nodes import ObservedCsiNode
 from .facts.snapshot import Snapshot
 from .index import Index, version_of
 from .known import create_finding
-from .verdict import Finding, Target
+from .verdict import ReportFinding, Target
 
 # The build after it shows who runs the cluster: "v1.33.5-gke.1162000".
 _RELEASE = re.compile(r"v?\d+\.\d+(\.\d+)?", re.ASCII)
@@ -96,7 +96,7 @@ def _upgrade_node(node: ObservedNode, kubelet: str, moved: tuple[str, ...]) -> O
     return replace(node, kubelet=kubelet, attached=attached)
 
 
-def evaluate(index: Index, target: Target, demand: Mapping[str, int]) -> tuple[Finding, ...]:
+def evaluate(index: Index, target: Target, demand: Mapping[str, int]) -> tuple[ReportFinding, ...]:
     """What stands in the way. index: of the cluster as it is. demand: where drivers are needed once there."""
     target_versions = choose_versions(target)
     findings = [
@@ -111,7 +111,7 @@ def evaluate(index: Index, target: Target, demand: Mapping[str, int]) -> tuple[F
     return tuple(findings)
 
 
-def _check_known(target: Target, target_versions: Versions) -> Iterator[Finding]:
+def _check_known(target: Target, target_versions: Versions) -> Iterator[ReportFinding]:
     operator, first, last = target_versions.operator, wmco.LINES[0], wmco.LINES[-1]
     remedy = "use a release of this collection that supports it"
     if target.openshift and target_versions.line is None:
@@ -123,7 +123,7 @@ def _check_known(target: Target, target_versions: Versions) -> Iterator[Finding]
         yield create_finding("CSI-T02", "Target", message, (f"known: {first.wmco} to {last.wmco}",), remedy)
 
 
-def _check_possible(index: Index, target: Target, target_versions: Versions) -> Iterator[Finding]:
+def _check_possible(index: Index, target: Target, target_versions: Versions) -> Iterator[ReportFinding]:
     """Targets behind the cluster, or of a platform that it is not; upgrade refuses the same ones."""
     cluster = index.snapshot.cluster
     version_known = "clusterversions" not in index.unread
@@ -147,7 +147,7 @@ def _format_target(target: Target) -> str:
     return ", ".join(f"{key} {release}" for key, release in target.as_dict().items())
 
 
-def _check_skew(index: Index, target_versions: Versions) -> Iterator[Finding]:
+def _check_skew(index: Index, target_versions: Versions) -> Iterator[ReportFinding]:
     if target_versions.control is None:
         return
     allowed = in_tree.find_allowed_skew(target_versions.control)
@@ -166,7 +166,7 @@ def _check_skew(index: Index, target_versions: Versions) -> Iterator[Finding]:
             yield create_finding("CSI-T01", f"Node {node.name}", message, evidence, remedy)
 
 
-def _check_operator(index: Index, target: Target, target_versions: Versions) -> Iterator[Finding]:
+def _check_operator(index: Index, target: Target, target_versions: Versions) -> Iterator[ReportFinding]:
     current, operator = index.wmco, target_versions.operator
     if operator is None:
         return
@@ -199,7 +199,7 @@ def _check_operator(index: Index, target: Target, target_versions: Versions) -> 
         yield create_finding("CSI-T03", object_name, message, evidence, remedy)
 
 
-def _check_migration_path(index: Index, target: Target, demand: Mapping[str, int]) -> Iterator[Finding]:
+def _check_migration_path(index: Index, target: Target, demand: Mapping[str, int]) -> Iterator[ReportFinding]:
     """In-tree volumes on Windows that the platform takes over to CSI by no upgrade."""
     current = version_of(index.snapshot.cluster.openshift)
     first = parse(wmco.NO_PATH_BEFORE)
@@ -218,7 +218,7 @@ def _check_migration_path(index: Index, target: Target, demand: Mapping[str, int
                 yield create_finding("CSI-T15", "Target", message, evidence, remedy)
 
 
-def _find_plugins_to_remove(index: Index, target: Target) -> Iterator[Finding]:
+def _find_plugins_to_remove(index: Index, target: Target) -> Iterator[ReportFinding]:
     """Node plugins that must be removed before OpenShift brings its own ones for these drivers."""
     if not target.openshift or parse(target.openshift).minor < parse(openshift.OWN_PLUGINS_FROM).minor:
         return
@@ -251,7 +251,7 @@ def _find_plugins_to_remove(index: Index, target: Target) -> Iterator[Finding]:
             )
 
 
-def _describe_shipped_drivers(index: Index, target: Target, demand: Mapping[str, int]) -> Iterator[Finding]:
+def _describe_shipped_drivers(index: Index, target: Target, demand: Mapping[str, int]) -> Iterator[ReportFinding]:
     """The release, mode and Windows images of each needed driver that the target's OpenShift ships."""
     for key in openshift.DRIVERS if target.openshift and index.snapshot.cluster.openshift else ():
         driver, nodes = DRIVERS[key], demand.get(DRIVERS[key].name, 0)

@@ -19,7 +19,7 @@ from .facts.placement import Placement, Toleration
 from .facts.sources import Inline, Volumes
 from .facts.workloads import ObservedPod, ObservedTemplate
 from .index import Index
-from .scope import decides, root_of
+from .scope import find_root, is_decisive
 from .verdict import System
 
 _SYSTEMS: Mapping[str, System] = {"windows": "windows", "linux": "linux"}
@@ -99,7 +99,7 @@ def _find_workloads(index: Index) -> list[Workload]:
     for pod in index.snapshot.pods:
         if not _has_volumes(pod.volumes):
             continue
-        key = root_of(pod, templates)
+        key = find_root(pod, templates)
         workload = workloads.get(key)
         if workload is None:
             workload = workloads[key] = Workload(*key, template=templates.get(key))
@@ -147,7 +147,7 @@ def _note_volumes(index: Index, workload: Workload, numbered: Mapping[str, list[
 
 
 def _decide_eligible_nodes(index: Index, workload: Workload) -> None:
-    pods = [pod for pod in workload.pods if decides(pod, workload.template)]
+    pods = [pod for pod in workload.pods if is_decisive(pod, workload.template)]
     windows = [pod for pod in pods if index.bit.get(pod.node, 0) & index.windows]
     linux = [pod for pod in pods if index.bit.get(pod.node, 0) & index.linux]
     workload.system, workload.because = _decide_system(index, workload, windows, linux)

@@ -33,7 +33,7 @@ NAMED_WORKLOADS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Finding(findings.Finding):
+class ReportFinding(findings.Finding):
     """A finding of the report.
 
     evidence: what was found and where. why: why it matters. link: where it is explained. doubt: it stands for something
@@ -138,7 +138,7 @@ NO_TARGET = Target()
 class Suppressed:
     """A finding that a suppression excludes from the verdict."""
 
-    finding: Finding
+    finding: ReportFinding
     reason: str
     expires: str
 
@@ -217,7 +217,7 @@ class Report:
     openshift: str
     taken_at: str
     target: Target
-    findings: tuple[Finding, ...]
+    findings: tuple[ReportFinding, ...]
     volumes: tuple[VolumeVerdict, ...]
     nodes: tuple[NodeVerdict, ...]
     workloads: tuple[WorkloadVerdict, ...]

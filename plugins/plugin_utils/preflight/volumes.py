@@ -29,7 +29,7 @@ from .known import create_finding, report_unread_lists
 from .migration import Paths, decide_control_plane, explain_untranslatable
 from .nodes import DriverState
 from .subjects import LINUX_FILE_SYSTEMS, Subject, Subjects
-from .verdict import Answer, Finding, VolumeVerdict
+from .verdict import Answer, ReportFinding, VolumeVerdict
 from .walk.steps import StepAnswer
 
 # From the one that allows least to the one that allows most, as Pod Security has them.
@@ -63,7 +63,7 @@ class VolumesEvaluation:
     """What came out. answers: of the steps about each subject, by its key."""
 
     verdicts: list[VolumeVerdict] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[ReportFinding] = field(default_factory=list)
     answers: dict[str, tuple[StepAnswer, ...]] = field(default_factory=dict)
 
 
@@ -137,7 +137,7 @@ class _Volume:
         self._state = drivers.get(subject.driver, DriverState())
         self._control = control.get(subject.source.field, False)
         self._twins = twins
-        self.findings: list[Finding] = []
+        self.findings: list[ReportFinding] = []
 
     def evaluate(self) -> Iterator[StepAnswer]:
         """Evaluate it."""
@@ -328,7 +328,7 @@ class _Volume:
         )
         return self._refuse("CSI-V20", message, "upgrade these kubelets by one patch release", nodes, "no")
 
-    def _list_refusals(self, nodes: int) -> Iterator[tuple[Finding | None, int]]:
+    def _list_refusals(self, nodes: int) -> Iterator[tuple[ReportFinding | None, int]]:
         """What Windows or the driver there refuses of the volume, on which of these nodes; None where nothing is."""
         subject, driver = self._subject, BY_NAME.get(self._subject.driver)
         if driver is not None and driver.fstypes and subject.linux_users:
@@ -381,7 +381,7 @@ class _Volume:
             ),
         )
 
-    def _explain_support(self, answer: VolumeSupport, driver: Driver | None) -> Finding | None:
+    def _explain_support(self, answer: VolumeSupport, driver: Driver | None) -> ReportFinding | None:
         if answer.word == "yes" or answer.feature.startswith(capability.FILE_SYSTEM):
             return self._check_file_system(answer, driver)
         source = (f"source: {answer.source}",) if answer.source else ()
@@ -394,7 +394,7 @@ class _Volume:
         )
         return replace(finding, evidence=finding.evidence + source)
 
-    def _check_file_system(self, answer: VolumeSupport, driver: Driver | None) -> Finding | None:
+    def _check_file_system(self, answer: VolumeSupport, driver: Driver | None) -> ReportFinding | None:
         """What its file system makes of it, when nothing else is refused."""
         named = self._subject.source.attribute or self._subject.source.fs_type
         if driver is None or not driver.fstypes:
@@ -419,7 +419,7 @@ class _Volume:
             )
         return None
 
-    def _check_linux_file_system(self) -> Finding | None:
+    def _check_linux_file_system(self) -> ReportFinding | None:
         """That a disk may have a file system that Windows formats anew."""
         named = (self._subject.source.attribute or self._subject.source.fs_type).lower()
         if named not in LINUX_FILE_SYSTEMS or self._subject.volume is None or self._is_mounted_on_windows():
@@ -453,7 +453,9 @@ class _Volume:
     def _name_user(self) -> str:
         return self._subject.users[0].key if self._subject.users else "something"
 
-    def _make_finding(self, id_: str, message: str, remedy: str, nodes: int = 0, object_name: str = "") -> Finding:
+    def _make_finding(
+        self, id_: str, message: str, remedy: str, nodes: int = 0, object_name: str = ""
+    ) -> ReportFinding:
         return create_finding(
             id_, object_name or self._subject.title, message, tuple(self._list_evidence(nodes)), remedy
         )
@@ -488,7 +490,9 @@ class _Volume:
             reason = unset if listed is None else "listed" if plugin in listed else "not listed"
             yield f"Node {first}: kubelet {self._index.nodes[first].kubelet}, migrated-plugins: {plugin} {reason}"
 
-    def _create_answer(self, answer: Answer, nodes: int, because: str, reasons: tuple[Finding, ...] = ()) -> StepAnswer:
+    def _create_answer(
+        self, answer: Answer, nodes: int, because: str, reasons: tuple[ReportFinding, ...] = ()
+    ) -> StepAnswer:
         """reasons: findings of others that explain it."""
         findings = (*self.findings, *reasons)
         # A finding that keeps a report from being ready, though the volume can be mounted.

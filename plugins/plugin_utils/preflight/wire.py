@@ -85,7 +85,7 @@ PodList = _listed(
         ),
     )
 )
-# What facts read of pods of which reads_details says no.
+# What facts read of pods of which needs_details says no.
 BriefPodList = _listed(
     _object(
         metadata=_object(

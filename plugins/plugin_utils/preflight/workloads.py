@@ -22,7 +22,7 @@ from .scheduler.attach_capacity import AttachCapacity, StartingWorkload
 from .scheduler.framework import Scheduler
 from .subjects import Subjects
 from .usage import Usage, Workload
-from .verdict import Answer, Cause, Finding, Roll, WorkloadVerdict
+from .verdict import Answer, Cause, ReportFinding, Roll, WorkloadVerdict
 from .volumes import VolumesEvaluation
 from .walk.mount import Mounts
 from .walk.steps import Places, PodToStart, StepAnswer
@@ -34,16 +34,16 @@ class WorkloadsEvaluation:
     """What came out. stopping: the findings that keep a workload from being ready, of others and of their own. roll: of the nodes."""
 
     verdicts: tuple[WorkloadVerdict, ...]
-    findings: tuple[Finding, ...]
-    stopping: frozenset[Finding]
+    findings: tuple[ReportFinding, ...]
+    stopping: frozenset[ReportFinding]
     roll: Roll | None
 
 
 class _NodeRule:
     """The kubelet of a node on which something is wrong that is about no single volume."""
 
-    def __init__(self, index: Index, against: Mapping[str, tuple[Finding, ...]]) -> None:
-        self._findings: dict[tuple[bool, str], list[tuple[int, Finding]]] = {}
+    def __init__(self, index: Index, against: Mapping[str, tuple[ReportFinding, ...]]) -> None:
+        self._findings: dict[tuple[bool, str], list[tuple[int, ReportFinding]]] = {}
         self._nodes = 0
         for name, findings in against.items():
             for finding in findings:
@@ -70,9 +70,9 @@ def evaluate(
     use: Usage,
     subjects: Subjects,
     volumes: VolumesEvaluation,
-    of_drivers: Mapping[str, tuple[Finding, ...]],
-    on_nodes: Mapping[str, tuple[Finding, ...]],
-    cluster_findings: Sequence[Finding],
+    of_drivers: Mapping[str, tuple[ReportFinding, ...]],
+    on_nodes: Mapping[str, tuple[ReportFinding, ...]],
+    cluster_findings: Sequence[ReportFinding],
 ) -> WorkloadsEvaluation:
     """A verdict for each workload that may run on Windows. of_drivers: by CSI name, findings about what a driver has in the
     cluster. on_nodes: by node, and cluster_findings: those that keep any pod from starting.
@@ -116,7 +116,7 @@ class _Evaluator:
         subjects: Subjects,
         volumes: VolumesEvaluation,
         scheduler: Scheduler,
-        cluster_findings: Sequence[Finding],
+        cluster_findings: Sequence[ReportFinding],
     ) -> None:
         self._index, self._subjects, self._volumes, self._scheduler = index, subjects, volumes, scheduler
         self._capacity = AttachCapacity(index, scheduler.volume_limits)
@@ -126,9 +126,9 @@ class _Evaluator:
         self.verdicts: dict[str, WorkloadVerdict] = {}
         # Of workloads of which only some pods do not start, or not all of them together, the answers by pod.
         self.replacements: dict[str, Mapping[str, Answer]] = {}
-        self.findings: list[Finding] = []
+        self.findings: list[ReportFinding] = []
         # With a list that was not read it is unknown which workloads there are.
-        self.stopping: set[Finding] = set(lists)
+        self.stopping: set[ReportFinding] = set(lists)
 
     def evaluate_workload(self, workload: Workload, walks: Walks) -> None:
         """Add the verdict of one workload."""
@@ -150,7 +150,7 @@ class _Evaluator:
         if workload.done:
             answer, because = "yes", "it is complete and creates no more pods"
         # Each of these makes the workload unknown or not ready, a note too.
-        vetoes: tuple[Finding, ...] = ()
+        vetoes: tuple[ReportFinding, ...] = ()
         if answer != "yes":
             workload_findings += _explain(workload, walks, of_volumes, because)
         elif not workload.done:
@@ -164,7 +164,7 @@ class _Evaluator:
             veto = next((finding for finding in vetoes if finding.severity == "blocker"), vetoes[0])
             answer = "no" if veto.severity == "blocker" else "unknown"
             because = f"{veto.id}: {veto.message}"
-        causes: list[Finding] = []
+        causes: list[ReportFinding] = []
         if answer != "yes":
             causes = _select_stopping((*workload_findings, *vetoes)) or _select_stopping(of_volumes)
             if not causes:
@@ -187,7 +187,7 @@ class _Evaluator:
             causes=tuple(dict.fromkeys(Cause(finding.id, finding.object) for finding in causes)),
         )
 
-    def _check_crowding(self, workload: Workload, places: Places) -> Finding | None:
+    def _check_crowding(self, workload: Workload, places: Places) -> ReportFinding | None:
         """That nodes take each of a workload's pods, and not all of them together."""
         if any(pod.node for pod, _nodes in places):
             return None
@@ -228,7 +228,7 @@ class _Evaluator:
                 )
 
 
-def _check_next_pods(index: Index, workload: Workload, walked: Walks) -> Iterator[Finding]:
+def _check_next_pods(index: Index, workload: Workload, walked: Walks) -> Iterator[ReportFinding]:
     """That the scheduler may put its next pod on Linux, where no pod of Windows starts; its pods of today show nothing of that."""
     if walked.linux:
         first = index.list_names(walked.linux)[0]
@@ -249,13 +249,13 @@ def _check_next_pods(index: Index, workload: Workload, walked: Walks) -> Iterato
 _STARTS_WITHIN = timedelta(minutes=5)
 
 
-def _check_live_state(index: Index, workload: Workload) -> Iterator[Finding]:
+def _check_live_state(index: Index, workload: Workload) -> Iterator[ReportFinding]:
     """What the cluster already shows, whatever the rules say: a pod that does not start, or that is not created."""
     template = workload.template
     waits = [(f"pod {pod.key}", pod.waits, pod.waits_since) for pod in workload.pods if pod.waits]
     if template is not None and template.lacks:
         waits.append((workload.key, template.lacks, template.lacks_since))
-    findings: list[Finding] = []
+    findings: list[ReportFinding] = []
     for name, why, text in waits:
         since = parse_time(text)
         long = since is not None and index.snapshot.taken_at - since > _STARTS_WITHIN
@@ -267,11 +267,13 @@ def _check_live_state(index: Index, workload: Workload) -> Iterator[Finding]:
     yield from sorted(findings, key=lambda finding: finding.id)[:1]
 
 
-def _select_stopping(findings: Iterable[Finding]) -> list[Finding]:
+def _select_stopping(findings: Iterable[ReportFinding]) -> list[ReportFinding]:
     return [finding for finding in findings if finding.doubt or finding.severity == "blocker"]
 
 
-def _explain(workload: Workload, walks: Walks, of_volumes: list[Finding], because: str) -> Iterator[Finding]:
+def _explain(
+    workload: Workload, walks: Walks, of_volumes: list[ReportFinding], because: str
+) -> Iterator[ReportFinding]:
     """What explains a workload that does not start again."""
     if workload.nowhere:
         yield _make_unknown(workload, because, "add a Windows node that accepts its pods")
@@ -281,14 +283,14 @@ def _explain(workload: Workload, walks: Walks, of_volumes: list[Finding], becaus
     yield from (finding for finding in walks.findings if finding.id != "CSI-W20" or not undecided)
 
 
-def _make_unknown(workload: Workload, because: str, remedy: str) -> Finding:
+def _make_unknown(workload: Workload, because: str, remedy: str) -> ReportFinding:
     """Stands for a workload of which it is not known whether it starts again."""
     evidence = (f"runs on {workload.system}: {workload.because}",)
     return create_finding("CSI-W09", workload.key, because, evidence, remedy)
 
 
 def _decide_answer(
-    workload: Workload, walked: Walks, own_findings: Iterable[Finding], has_volumes: bool
+    workload: Workload, walked: Walks, own_findings: Iterable[ReportFinding], has_volumes: bool
 ) -> tuple[Answer, str]:
     if workload.nowhere:
         return "unknown", workload.nowhere
@@ -301,7 +303,7 @@ def _decide_answer(
     return "yes", walked.describe_places()
 
 
-def _check_workload(index: Index, workload: Workload) -> Iterator[Finding]:
+def _check_workload(index: Index, workload: Workload) -> Iterator[ReportFinding]:
     """Findings about this workload itself, such as a static pod."""
     object_name, template = workload.key, workload.template
     because = (f"runs on {workload.system}: {workload.because}",)

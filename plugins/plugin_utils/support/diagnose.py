@@ -76,7 +76,7 @@ class Diagnosis:
 
 
 @dataclass(frozen=True, slots=True)
-class Controller:
+class ControllerPackages:
     """The machine that runs Ansible. installed: release by package, empty where it is there without one; absent where it is not."""
 
     installed: Mapping[str, str]
@@ -175,7 +175,9 @@ def explain_missing_packages(missing: Collection[str]) -> list[str]:
     ]
 
 
-def diagnose(controller: Controller, cluster: ClusterFacts, hosts: Sequence[HostFacts]) -> tuple[Diagnosis, ...]:
+def diagnose(
+    controller: ControllerPackages, cluster: ClusterFacts, hosts: Sequence[HostFacts]
+) -> tuple[Diagnosis, ...]:
     """Everything that is wrong, the next thing to fix first."""
     if (workload := cluster.workload) is not None:
         nodes, names = workload.select_nodes(), {f"Pod {pod.name}" for pod in workload.pods}
@@ -215,7 +217,7 @@ def diagnose(controller: Controller, cluster: ClusterFacts, hosts: Sequence[Host
     )
 
 
-def _diagnose_controller(controller: Controller, hosts: Sequence[HostFacts]) -> Iterator[Diagnosis]:
+def _diagnose_controller(controller: ControllerPackages, hosts: Sequence[HostFacts]) -> Iterator[Diagnosis]:
     needed = dict(NEEDED)
     for host in hosts:
         why = f"the connection {host.connection} ({host.transport or 'default'}) of host {host.name}"

@@ -44,7 +44,7 @@ def _own(driver: Driver) -> Iterator[tuple[str, str]]:
 
 
 def _option(driver: Driver, name: str, option: DriverOption) -> dict[str, Any]:
-    found = option.documented()
+    found = option.describe()
     texts = [option.text, *(text for one, text in _own(driver) if one == name)]
     if below := found.pop("suboptions", None):
         # Documented once, and checked by the module's action.

@@ -31,25 +31,27 @@ _REGISTRAR_LIVENESS = base.Probe(delay=30, timeout=15, period=90, failures=3)
 _DISTRO = "public.ecr.aws/eks-distro/kubernetes-csi"
 
 
-def _shown(version: str) -> dict[str, str]:
+def _cite_chart(version: str) -> dict[str, str]:
     # The chart that ships a release has its number with another major.
     tag = f"helm-chart-aws-ebs-csi-driver-2.{version.partition('.')[2]}"
     source = f"charts/aws-ebs-csi-driver/values.yaml of kubernetes-sigs/aws-ebs-csi-driver at {tag}"
     return base.cite_sources(source, source)
 
 
-def _of(version: str, registrar: str, liveness_probe: str) -> base.Release:
+def _build_release(version: str, registrar: str, liveness_probe: str) -> base.Release:
     driver = f"public.ecr.aws/ebs-csi-driver/aws-ebs-csi-driver:v{version}"
-    return base.Release(version, base.map_images(driver, registrar, liveness_probe), published=_shown(version))
+    return base.Release(version, base.map_images(driver, registrar, liveness_probe), published=_cite_chart(version))
 
 
-def _old(version: str, registrar: str, probe: str, distro: str) -> base.Release:
+def _build_old_release(version: str, registrar: str, probe: str, distro: str) -> base.Release:
     registrar = f"{_DISTRO}/node-driver-registrar:{registrar}-eks-{distro}"
-    return _of(version, registrar, f"{_DISTRO}/livenessprobe:{probe}-eks-{distro}")
+    return _build_release(version, registrar, f"{_DISTRO}/livenessprobe:{probe}-eks-{distro}")
 
 
 def _release(version: str, registrar: str, probe: str) -> base.Release:
-    return _of(version, f"{_SIDECARS}/csi-node-driver-registrar:{registrar}", f"{_SIDECARS}/livenessprobe:{probe}")
+    return _build_release(
+        version, f"{_SIDECARS}/csi-node-driver-registrar:{registrar}", f"{_SIDECARS}/livenessprobe:{probe}"
+    )
 
 
 _MOUNTER = "pkg/mounter/mount_windows_proxyV1.go FormatAndMountSensitiveWithFormatOptions"
@@ -118,12 +120,12 @@ DRIVER = base.Driver(
         ),
     ),
     releases=(
-        _old("1.18.0", "v2.7.0", "v2.9.0", "1-26-7"),
-        _old("1.24.1", "v2.9.0", "v2.11.0", "1-28-7"),
-        _old("1.26.1", "v2.9.3", "v2.11.0", "1-29-2"),
-        _old("1.31.0", "v2.10.1", "v2.12.0", "1-30-4"),
-        _old("1.33.0", "v2.11.0", "v2.13.0", "1-30-10"),
-        _old("1.39.0", "v2.13.0", "v2.14.0", "1-31-12"),
+        _build_old_release("1.18.0", "v2.7.0", "v2.9.0", "1-26-7"),
+        _build_old_release("1.24.1", "v2.9.0", "v2.11.0", "1-28-7"),
+        _build_old_release("1.26.1", "v2.9.3", "v2.11.0", "1-29-2"),
+        _build_old_release("1.31.0", "v2.10.1", "v2.12.0", "1-30-4"),
+        _build_old_release("1.33.0", "v2.11.0", "v2.13.0", "1-30-10"),
+        _build_old_release("1.39.0", "v2.13.0", "v2.14.0", "1-31-12"),
         _release("1.45.0", "v2.14.0-eksbuild.2", "v2.16.0-eksbuild.2"),
         _release("1.47.0", "v2.14.0-eksbuild.4", "v2.16.0-eksbuild.4"),
         _release("1.48.0", "v2.14.0-eksbuild.5", "v2.16.0-eksbuild.5"),

@@ -33,12 +33,12 @@ def _release(
     )
 
 
-def _old(version: str, registrar: str, liveness_probe: str) -> base.Release:
+def _build_old_release(version: str, registrar: str, liveness_probe: str) -> base.Release:
     image = f"{_MCR}/csi-node-driver-registrar:{registrar}"
     return _release(version, image, liveness_probe, image)
 
 
-def _new(version: str, host_registrar: str) -> base.Release:
+def _build_new_release(version: str, host_registrar: str) -> base.Release:
     name = f"{_MCR2}/csi-node-driver-registrar"
     return _release(version, f"{name}:v2.13.0", "v2.15.0", f"{name}:{host_registrar}", driver=_MCR2)
 
@@ -109,15 +109,15 @@ DRIVER = base.Driver(
         ),
     ),
     releases=(
-        _old("1.28.9", "v2.8.0", "v2.10.0"),
-        _old("1.29.7", "v2.12.0", "v2.13.0"),
-        _old("1.31.1", "v2.12.0", "v2.14.0"),
-        _old("1.32.0", "v2.13.0", "v2.15.0"),
-        _old("1.33.1", "v2.13.0", "v2.15.0"),
-        _new("1.34.2", "v2.16.0"),
-        _new("1.34.3", "v2.16.0"),
-        _new("1.34.4", "v2.16.0"),
-        _new("1.34.5", "v2.17.0"),
+        _build_old_release("1.28.9", "v2.8.0", "v2.10.0"),
+        _build_old_release("1.29.7", "v2.12.0", "v2.13.0"),
+        _build_old_release("1.31.1", "v2.12.0", "v2.14.0"),
+        _build_old_release("1.32.0", "v2.13.0", "v2.15.0"),
+        _build_old_release("1.33.1", "v2.13.0", "v2.15.0"),
+        _build_new_release("1.34.2", "v2.16.0"),
+        _build_new_release("1.34.3", "v2.16.0"),
+        _build_new_release("1.34.4", "v2.16.0"),
+        _build_new_release("1.34.5", "v2.17.0"),
     ),
     default_version="1.34.5",
     controller=base.Controller(

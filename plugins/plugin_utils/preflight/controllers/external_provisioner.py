@@ -18,7 +18,7 @@ from ..cluster_checks import check_controller, find_lacking_sidecars
 from ..facts.storage import ObservedClass
 from ..index import BY_NAME, Index, unite
 from ..known import create_finding
-from ..verdict import Finding
+from ..verdict import ReportFinding
 from ..walk.claims import Claims, Request
 from ..walk.steps import PodToStart, Split, StepAnswer, answer_without_claims
 
@@ -45,7 +45,7 @@ class ExternalProvisioner:
 
     def __init__(self, index: Index, claims: Claims) -> None:
         self._index, self._claims = index, claims
-        self._controllers: dict[tuple[str, str], tuple[Finding, ...]] = {}
+        self._controllers: dict[tuple[str, str], tuple[ReportFinding, ...]] = {}
 
     def __call__(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Where a volume would be made for each claim, on nodes."""
@@ -112,7 +112,7 @@ class ExternalProvisioner:
             remedy = "check that there is room: kubectl get csistoragecapacities -A"
             split.doubt(nodes, "CSI-V41", message, remedy)
 
-    def _find_controller_faults(self, storage_class: ObservedClass) -> tuple[Finding, ...]:
+    def _find_controller_faults(self, storage_class: ObservedClass) -> tuple[ReportFinding, ...]:
         """Findings that keep a driver from provisioning volumes, and those that leave it unknown."""
         name, plugin = storage_class.driver, storage_class.provisioner
         known_controllers = self._controllers.get((name, plugin))
@@ -120,7 +120,7 @@ class ExternalProvisioner:
             known_controllers = self._controllers[name, plugin] = self._observe(name, plugin, storage_class)
         return known_controllers
 
-    def _observe(self, name: str, plugin: str, storage_class: ObservedClass) -> tuple[Finding, ...]:
+    def _observe(self, name: str, plugin: str, storage_class: ObservedClass) -> tuple[ReportFinding, ...]:
         index, class_title = self._index, f"StorageClass {storage_class.name}"
         driver = BY_NAME.get(name)
         if driver is None:

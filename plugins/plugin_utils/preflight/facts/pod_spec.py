@@ -30,33 +30,33 @@ _MUST_EXIST = frozenset({"BlockDevice", "CharDevice", "Directory", "File", "Sock
 
 def find_dependencies(spec: Mapping[str, Any], namespace: str) -> tuple[Dependency, ...]:
     """Read a whole core/v1 PodSpec: what it depends on, each once."""
-    pairs = dict.fromkeys(_of_pod(spec, namespace))
-    return _made(tuple((kind, sys.intern(name)) for kind, name in pairs))
+    pairs = dict.fromkeys(_list_of_pod(spec, namespace))
+    return _share_dependencies(tuple((kind, sys.intern(name)) for kind, name in pairs))
 
 
 @lru_cache(maxsize=4096)
-def _made(pairs: tuple[tuple[str, str], ...]) -> tuple[Dependency, ...]:
+def _share_dependencies(pairs: tuple[tuple[str, str], ...]) -> tuple[Dependency, ...]:
     """Most templates of a cluster depend on the same."""
     return tuple(Dependency(kind, name) for kind, name in pairs)
 
 
-def _of_pod(spec: Mapping[str, Any], namespace: str) -> Iterator[tuple[str, str]]:
+def _list_of_pod(spec: Mapping[str, Any], namespace: str) -> Iterator[tuple[str, str]]:
     yield from find_assumed(spec, POD_SPEC, "spec")
     for claim in spec.get("resourceClaims") or ():
         yield "device", str(claim.get("resourceClaimTemplateName") or claim.get("resourceClaimName") or "")
     if runtime_class := spec.get("runtimeClassName"):
         yield "runtime handler", str(runtime_class)
-    yield from _of_resources(spec)
+    yield from _list_of_resources(spec)
     for field in ("containers", "initContainers"):
         for container in spec.get(field) or ():
-            yield from _of_container(container, namespace)
+            yield from _list_of_container(container, namespace)
     for volume in spec.get("volumes") or ():
-        yield from _of_volume(volume, namespace)
+        yield from _list_of_volume(volume, namespace)
 
 
-def _of_container(container: Mapping[str, Any], namespace: str) -> Iterator[tuple[str, str]]:
+def _list_of_container(container: Mapping[str, Any], namespace: str) -> Iterator[tuple[str, str]]:
     yield "image", str(container.get("image") or "")
-    yield from _of_resources(container)
+    yield from _list_of_resources(container)
     for variable in container.get("env") or ():
         source = variable.get("valueFrom") or {}
         yield from _reference(source, namespace, configMapKeyRef="ConfigMap", secretKeyRef="Secret")
@@ -64,12 +64,12 @@ def _of_container(container: Mapping[str, Any], namespace: str) -> Iterator[tupl
         yield from _reference(source, namespace, configMapRef="ConfigMap", secretRef="Secret")
 
 
-def _of_resources(holder: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _list_of_resources(holder: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     resources = holder.get("resources") or {}
     yield from (("device", str(claim.get("name"))) for claim in resources.get("claims") or ())
 
 
-def _of_volume(volume: Mapping[str, Any], namespace: str) -> Iterator[tuple[str, str]]:
+def _list_of_volume(volume: Mapping[str, Any], namespace: str) -> Iterator[tuple[str, str]]:
     yield from _reference(volume, namespace, configMap="ConfigMap")
     secret = volume.get("secret") or {}
     if secret and not secret.get("optional"):

@@ -50,10 +50,10 @@ def read_selector(selector: Mapping[str, Any] | None) -> Term | None:
 
 def matches_labels(selector: Term | None, labels: Mapping[str, str]) -> bool:
     """Whether a selector selects an object with these labels."""
-    return selector is not None and all(_holds(requirement, labels.get(requirement.key)) for requirement in selector)
+    return selector is not None and all(_is_met(requirement, labels.get(requirement.key)) for requirement in selector)
 
 
-def _holds(requirement: Requirement, value: str | None) -> bool:
+def _is_met(requirement: Requirement, value: str | None) -> bool:
     if requirement.operator in ("In", "NotIn"):
         return (value in requirement.values) == (requirement.operator == "In")
     return (value is not None) == (requirement.operator == "Exists")

@@ -90,12 +90,12 @@ class ObservedPod:
         )
 
 
-def reads_details(pod: Mapping[str, Any]) -> bool:
+def needs_details(pod: Mapping[str, Any]) -> bool:
     """Whether facts of a core/v1 Pod have its images, and the conditions and containers of its status."""
-    return _waits(pod) or find_controller(pod["metadata"])[0] == "DaemonSet"
+    return _is_waiting(pod) or find_controller(pod["metadata"])[0] == "DaemonSet"
 
 
-def _waits(pod: Mapping[str, Any]) -> bool:
+def _is_waiting(pod: Mapping[str, Any]) -> bool:
     return (pod.get("status") or {}).get("phase") not in ("Running", *ENDED)
 
 
@@ -106,7 +106,7 @@ def _find_wait(pod: Mapping[str, Any]) -> tuple[str, str]:
     pkg/kubelet/kubelet_pods.go, getPhase).
     """
     metadata, status = pod["metadata"], pod.get("status") or {}
-    if not _waits(pod) or metadata.get("deletionTimestamp"):
+    if not _is_waiting(pod) or metadata.get("deletionTimestamp"):
         return "", ""
     conditions = {entry.get("type"): entry for entry in status.get("conditions") or ()}
     scheduled = conditions.get("PodScheduled") or {}
@@ -225,7 +225,7 @@ class ObservedTemplate:
             name=name,
             owner=owner,
             replicas=int(1 if spec.get("replicas") is None else spec["replicas"]) if counted else None,
-            parallel=_parallel(outer, int(status.get("succeeded") or 0)),
+            parallel=_count_parallel(outer, int(status.get("succeeded") or 0)),
             finished=kind == "Job"
             and any(
                 condition.get("type") in _ENDS_OF_JOBS and condition.get("status") == "True"
@@ -240,8 +240,8 @@ class ObservedTemplate:
                 for claim_template in spec.get("volumeClaimTemplates") or ()
             ),
             first=int((spec.get("ordinals") or {}).get("start") or 0),
-            surges=_surges(kind, spec),
-            plugin=_plugin(item, pod) if kind == "DaemonSet" else None,
+            surges=_has_surge(kind, spec),
+            plugin=_read_plugin(item, pod) if kind == "DaemonSet" else None,
             lacks=lacks,
             lacks_since=lacks_since,
             dependencies=find_dependencies(pod, namespace),
@@ -318,14 +318,14 @@ def _find_lack(kind: str, spec: Mapping[str, Any], status: Mapping[str, Any]) ->
     return (f"{ready or 0} of its {created} pods are Ready", "") if (ready or 0) < created else ("", "")
 
 
-def _parallel(spec: Mapping[str, Any], succeeded: int) -> int:
+def _count_parallel(spec: Mapping[str, Any], succeeded: int) -> int:
     """How many pods of a Job run at a time from now on; of one that is suspended by a zero, one."""
     parallelism = int(spec.get("parallelism") or 1)
     completions = spec.get("completions")
     return max(1, parallelism if completions is None else min(parallelism, int(completions) - succeeded))
 
 
-def _surges(kind: str, spec: Mapping[str, Any]) -> bool:
+def _has_surge(kind: str, spec: Mapping[str, Any]) -> bool:
     """As ResolveFenceposts of pkg/controller/deployment/util of kubernetes/kubernetes, with the API's defaults."""
     strategy = spec.get("strategy" if kind == "Deployment" else "updateStrategy") or {}
     rolling = strategy.get("rollingUpdate") or {}
@@ -345,7 +345,7 @@ def _part_of(text: int | str | None, whole: int) -> float:
     return number * whole / 100 if value.endswith("%") else number
 
 
-def _plugin(item: Mapping[str, Any], pod: Mapping[str, Any]) -> PluginTemplate:
+def _read_plugin(item: Mapping[str, Any], pod: Mapping[str, Any]) -> PluginTemplate:
     options = (pod.get("securityContext") or {}).get("windowsOptions") or {}
     placing = {key: pod[key] for key in ("nodeSelector", "affinity", "tolerations") if key in pod}
     return PluginTemplate(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from ..verdict import Finding, Report
+from ..verdict import Report, ReportFinding
 from . import page
 from .view import NAMED, FindingGroup, ReportPart, ReportRow, View, create_view
 from .words import format_number, sentence
@@ -150,7 +150,7 @@ def _render_group(group: FindingGroup) -> str:
     )
 
 
-def _render_object(finding: Finding, shared: bool) -> str:
+def _render_object(finding: ReportFinding, shared: bool) -> str:
     remedy = "" if shared else f"<td>{page.text(sentence(finding.remedy))}</td>"
     return (
         f'<tr><th scope="row">{page.name(finding.object)}</th>'

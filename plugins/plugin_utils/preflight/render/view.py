@@ -19,10 +19,10 @@ from ..verdict import (
     SEVERITIES,
     Answer,
     Comparison,
-    Finding,
     NodeRoll,
     NodeVerdict,
     Report,
+    ReportFinding,
     Roll,
     Severity,
     VolumeVerdict,
@@ -88,7 +88,7 @@ class RemedyGroup:
     """A remedy, and what it is for."""
 
     remedy: str
-    findings: tuple[Finding, ...]
+    findings: tuple[ReportFinding, ...]
 
     def describe_objects(self, name: Callable[[str], str], text: Callable[[str], str]) -> str:
         """Of a single object what is wrong with it; of several the first ones, and how many more there are."""
@@ -112,7 +112,7 @@ class FindingGroup:
     why: str
     remedies: tuple[RemedyGroup, ...]
     link: str
-    findings: tuple[Finding, ...]
+    findings: tuple[ReportFinding, ...]
     total: int
     concerns: str
 

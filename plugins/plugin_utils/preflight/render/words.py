@@ -22,11 +22,11 @@ def plain(text: object) -> str:
     Such characters are shown as their code, so that two names that differ look different.
     """
     raw = decode_controls(str(text))
-    shown = raw if raw.isprintable() else "".join(map(_shown, raw))
+    shown = raw if raw.isprintable() else "".join(map(_show_character, raw))
     return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
 
 
-def _shown(text: str) -> str:
+def _show_character(text: str) -> str:
     if text.isprintable():
         return text
     if text in "\n\t":

@@ -14,7 +14,7 @@ from ..index import Index, unite
 from ..known import create_finding
 from ..render.words import format_list
 from ..usage import Workload
-from ..verdict import Finding
+from ..verdict import ReportFinding
 from ..walk.steps import Places
 from .node_volume_limits import NodeVolumeLimits, Unique
 
@@ -30,7 +30,7 @@ class AttachCapacity:
     def __init__(self, index: Index, limits: NodeVolumeLimits) -> None:
         self._index, self._limits = index, limits
 
-    def check_workload(self, workload: Workload, places: Places) -> Finding | None:
+    def check_workload(self, workload: Workload, places: Places) -> ReportFinding | None:
         """That nodes take each of a workload's pods, and not the volumes of all of them; its pods of today go before."""
         if sum(pod.count for pod, _nodes in places) < 2 or workload.kind == "DaemonSet":
             return None
@@ -65,7 +65,7 @@ class AttachCapacity:
 
     def find_contended_workloads(
         self, workloads: Sequence[StartingWorkload]
-    ) -> Iterator[tuple[tuple[str, ...], Finding]]:
+    ) -> Iterator[tuple[tuple[str, ...], ReportFinding]]:
         """Workloads that together need more volumes of a driver than the nodes take where they may go.
 
         All other workloads stay as they are. A volume that several pods have counts once, and what one node takes of one

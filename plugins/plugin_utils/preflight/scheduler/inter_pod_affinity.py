@@ -59,7 +59,7 @@ class InterPodAffinity:
             self._find_domains(term.topology_key, self._infos.find_nodes(names))
             for term in shape.anti_affinity
             for other_shape, names in self._infos.list_pods()
-            if _selects(term, shape, other_shape)
+            if _matches_pod(term, shape, other_shape)
         )
 
     def _find_repelling(self, shape: PodShape) -> int:
@@ -68,7 +68,7 @@ class InterPodAffinity:
             self._find_domains(term.topology_key, self._infos.find_nodes(names))
             for other_shape, names in self._infos.list_pods(limiting=True)
             for term in other_shape.anti_affinity
-            if _selects(term, other_shape, shape)
+            if _matches_pod(term, other_shape, shape)
         )
 
     def _find_unattracted(self, shape: PodShape) -> int:
@@ -78,13 +78,13 @@ class InterPodAffinity:
         nodes = unite(
             self._infos.find_nodes(names)
             for other_shape, names in self._infos.list_pods()
-            if all(_selects(term, shape, other_shape) for term in shape.affinity)
+            if all(_matches_pod(term, shape, other_shape) for term in shape.affinity)
         )
         accepted = self._index.all
         for term in shape.affinity:
             accepted &= self._find_domains(term.topology_key, nodes)
         has_domain = any(self._index.with_key(term.topology_key) & nodes for term in shape.affinity)
-        if not has_domain and all(_selects(term, shape, shape) for term in shape.affinity):
+        if not has_domain and all(_matches_pod(term, shape, shape) for term in shape.affinity):
             accepted = self._index.all
             for term in shape.affinity:
                 accepted &= self._index.with_key(term.topology_key)
@@ -99,6 +99,6 @@ class InterPodAffinity:
         )
 
 
-def _selects(term: PodAffinityTerm, holder: PodShape, pod: PodShape) -> bool:
+def _matches_pod(term: PodAffinityTerm, holder: PodShape, pod: PodShape) -> bool:
     """Whether a term of one pod selects another."""
     return term.includes(pod.namespace) and matches_labels(term.pods.select(dict(holder.labels)), dict(pod.labels))

@@ -11,7 +11,7 @@ from functools import cached_property
 from ...base.grouped import group_values
 from ..facts.workloads import ObservedPod, ObservedTemplate
 from ..index import Index
-from ..scope import root_of
+from ..scope import find_root
 from ..walk.claims import Request
 from ..walk.steps import PodToStart, Split
 
@@ -93,5 +93,5 @@ class VolumeRestrictions:
         """Whether a pod on a node is this one, or goes before this one comes."""
         if (other_pod.namespace, other_pod.name) == (pod.namespace, pod.name):
             return True
-        kind, namespace, name = root_of(other_pod, self._templates)
+        kind, namespace, name = find_root(other_pod, self._templates)
         return f"{kind} {namespace}/{name}" == pod.workload

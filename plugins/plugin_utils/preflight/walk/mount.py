@@ -28,7 +28,7 @@ from ..migration import decide_control_plane
 from ..scheduler.volume_restrictions import ALONE
 from ..subjects import Subject, Subjects, name_inline, name_subject
 from ..usage import Usage, Workload
-from ..verdict import Finding, Severity
+from ..verdict import ReportFinding, Severity
 from ..volumes import VolumesEvaluation
 from .claims import Claims
 from .steps import PodToStart, Split, StepAnswer
@@ -67,7 +67,7 @@ class Mounts:
         use: Usage,
         subjects: Subjects,
         evaluated: VolumesEvaluation,
-        of_drivers: Mapping[str, tuple[Finding, ...]],
+        of_drivers: Mapping[str, tuple[ReportFinding, ...]],
     ) -> None:
         self._claims = claims
         # A pod is asked about by one step after the other.
@@ -104,7 +104,7 @@ class Mounts:
         return [
             StepAnswer("stage", answer.answer, nodes_here, volume, answer.because, _explain(pod, volume, answer))
             for volume, key in self._list_keys(pod)
-            for answer in self._answers(key)
+            for answer in self._list_answers(key)
             if (nodes_here := answer.nodes & nodes)
         ]
 
@@ -133,11 +133,11 @@ class Mounts:
             self._last = (pod, [*zip(pod.volumes, keys, strict=True)])
         return self._last[1]
 
-    def _well(self, key: str) -> int:
+    def _find_usable_nodes(self, key: str) -> int:
         """Where nothing else keeps a volume from its pod."""
-        return unite(answer.nodes for answer in self._answers(key) if answer.answer == "yes")
+        return unite(answer.nodes for answer in self._list_answers(key) if answer.answer == "yes")
 
-    def _answers(self, key: str) -> tuple[StepAnswer, ...]:
+    def _list_answers(self, key: str) -> tuple[StepAnswer, ...]:
         return self._evaluated.answers.get(key, ())
 
     def _check_attaching(self, pod: PodToStart, subject: Subject, split: Split, volume: str) -> None:
@@ -178,7 +178,7 @@ class Mounts:
         if subject.driver not in self._declared and not subject.inline:
             message = f"kubelets wait for an attachment by {subject.driver}, and none was ever made"
             remedy = "check that the driver's external-attacher runs, and that its CSIDriver exists"
-            split.doubt(by_csi & self._well(key), "CSI-V32", message, remedy)
+            split.doubt(by_csi & self._find_usable_nodes(key), "CSI-V32", message, remedy)
         refuse_missing_webhooks(self._index, "volumeattachments", split, by_csi, {}, None)
         self._check_migration(subject, split)
         self._check_attacher(subject, split, by_csi)
@@ -280,7 +280,7 @@ class Mounts:
 
     def _find_holder(self, pod: PodToStart, subject: Subject) -> ObservedPod | None:
         """A pod of another workload that has the volume and does not go."""
-        findings = (finding.id for answer in self._answers(subject.key) for finding in answer.findings)
+        findings = (finding.id for answer in self._list_answers(subject.key) for finding in answer.findings)
         if "CSI-V19" in findings:
             return None
         return next((holder for key, holder in self._find_users(subject).holding.items() if key != pod.workload), None)
@@ -328,7 +328,7 @@ class Mounts:
         return next((rival.key for rival in rivals if several or rival.eligible != nodes), "")
 
 
-def _explain(pod: PodToStart, volume: str, answer: StepAnswer) -> tuple[Finding, ...]:
+def _explain(pod: PodToStart, volume: str, answer: StepAnswer) -> tuple[ReportFinding, ...]:
     """The findings of an answer, where there is none one that stands for a volume of which nothing says why it is not ready."""
     if answer.answer == "yes" or answer.findings:
         return answer.findings if answer.answer != "yes" else ()
@@ -345,7 +345,7 @@ def _is_for_one_node(subject: Subject) -> bool:
     return bool(modes) and "ReadWriteMany" not in modes and "ReadOnlyMany" not in modes
 
 
-def _find_attachment_faults(index: Index, attachment: ObservedAttachment) -> Iterator[Finding]:
+def _find_attachment_faults(index: Index, attachment: ObservedAttachment) -> Iterator[ReportFinding]:
     """That an attachment failed, or hangs."""
     snapshot, csi_node = index.snapshot, index.csi_nodes.get(attachment.node)
     object_name = f"Node {attachment.node}, driver {attachment.attacher}"

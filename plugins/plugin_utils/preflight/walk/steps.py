@@ -20,7 +20,7 @@ from ..facts.scheduling import NO_SHAPE, PodShape
 from ..facts.sources import Inline, ObservedClaim
 from ..index import unite
 from ..known import create_finding
-from ..verdict import Answer, Finding
+from ..verdict import Answer, ReportFinding
 
 Step = Literal["bind", "provision", "schedule", "attach", "stage", "publish"]
 STEPS: tuple[Step, ...] = ("bind", "provision", "schedule", "attach", "stage", "publish")
@@ -78,11 +78,11 @@ class StepAnswer:
     nodes: int
     volume: str = ""
     because: str = ""
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[ReportFinding, ...] = ()
 
     @classmethod
     def from_findings(
-        cls, step: Step, answer: Answer, nodes: int, findings: tuple[Finding, ...], volume: str = ""
+        cls, step: Step, answer: Answer, nodes: int, findings: tuple[ReportFinding, ...], volume: str = ""
     ) -> StepAnswer:
         """No or unknown, because of the first of these findings."""
         return cls(step, answer, nodes, volume, findings[0].message, findings)
@@ -106,7 +106,7 @@ class Split:
         self._step: Step = step
         self.nodes = nodes
         self._object_name, self._evidence, self._volume = object_name, evidence, volume
-        self._noted: dict[Answer, list[tuple[int, Callable[[], tuple[Finding, ...]]]]] = {"no": [], "unknown": []}
+        self._noted: dict[Answer, list[tuple[int, Callable[[], tuple[ReportFinding, ...]]]]] = {"no": [], "unknown": []}
 
     def block(self, nodes: int, id_: str, message: str, remedy: str, *, object_name: str = "") -> None:
         """The pod cannot pass this step on these nodes. object_name: another object of the finding."""
@@ -116,7 +116,7 @@ class Split:
         """Whether it can is not known on these nodes."""
         self._note_finding("unknown", nodes, id_, message, remedy, object_name)
 
-    def note(self, answer: Answer, nodes: int, findings: tuple[Finding, ...]) -> None:
+    def note(self, answer: Answer, nodes: int, findings: tuple[ReportFinding, ...]) -> None:
         """Either of these, with findings of others."""
         if nodes & self.nodes:
             self._noted[answer].append((nodes, lambda: findings))

@@ -17,7 +17,7 @@ from ..index import Index, unite
 from ..known import create_finding
 from ..render.words import format_list
 from ..usage import Workload
-from ..verdict import Finding
+from ..verdict import ReportFinding
 from .steps import STEPS, PodToStart, Rule, Step, StepAnswer
 
 Rules = Mapping[Step, Sequence[Rule]]
@@ -40,7 +40,7 @@ class Walked:
     unknown: int
     placed: int
 
-    def decides(self, answer: StepAnswer) -> bool:
+    def is_decisive(self, answer: StepAnswer) -> bool:
         """Whether an answer takes one of the last nodes: those that the scheduler may choose, or those before it."""
         if self.placed:
             of_pod = answer.step == "schedule" and not answer.volume
@@ -101,7 +101,7 @@ def _answer_rest(
             yield StepAnswer.from_findings(step, "unknown", uncovered, (finding,), volume)
 
 
-def starts(walked: Walked, everywhere: bool = False) -> verdict.Answer:
+def decide_start(walked: Walked, everywhere: bool = False) -> verdict.Answer:
     """Whether a pod starts, wherever the scheduler puts it. everywhere: there is one for each of the nodes.
 
     The scheduler does not know of a node that will not mount a volume, so that one such node among others is in doubt.
@@ -150,19 +150,19 @@ class Walks:
         self.linux = unite(
             walk(index, pod, index.linux & index.find_fitting(pod.placement), lasting).placed for pod in pods
         )
-        evaluated = [(starts(walked, everywhere), walked) for walked in self._all]
+        evaluated = [(decide_start(walked, everywhere), walked) for walked in self._all]
         self._stopped = sorted((pair for pair in evaluated if pair[0] != "yes"), key=lambda pair: pair[0] != "no")
         stops = [
-            stop for _answer, walked in self._stopped for stop in walked.list_stops() if self._decides(walked, stop)
+            stop for _answer, walked in self._stopped for stop in walked.list_stops() if self._is_decisive(walked, stop)
         ]
         self.findings = tuple(dict.fromkeys(finding for stop in stops for finding in stop.findings))
 
-    def _decides(self, walked: Walked, stop: StepAnswer) -> bool:
+    def _is_decisive(self, walked: Walked, stop: StepAnswer) -> bool:
         """Whether an answer is why a pod does not start. Of a DaemonSet each node that is refused lacks its pod."""
-        return walked.decides(stop) or (self._everywhere and bool(walked.ok or stop.answer == "no"))
+        return walked.is_decisive(stop) or (self._everywhere and bool(walked.ok or stop.answer == "no"))
 
     @property
-    def stopping(self) -> tuple[Finding, ...]:
+    def stopping(self) -> tuple[ReportFinding, ...]:
         """The findings of every step that stops one of its pods somewhere."""
         return tuple(
             finding for dummy, walked in self._stopped for stop in walked.list_stops() for finding in stop.findings
@@ -174,7 +174,7 @@ class Walks:
         if not self._stopped:
             return None
         answer, walked = self._stopped[0]
-        stops = [stop for stop in walked.list_stops() if self._decides(walked, stop)] or list(walked.list_stops())
+        stops = [stop for stop in walked.list_stops() if self._is_decisive(walked, stop)] or list(walked.list_stops())
         first = next((stop for stop in stops if answer == "unknown" or stop.answer == "no"), stops[0])
         is_everywhere = first.nodes == self._index.windows and first.nodes & (first.nodes - 1)
         nodes = "every Windows node" if is_everywhere else format_list(self._index.list_names(first.nodes), 3)
@@ -203,7 +203,7 @@ class Walks:
             answers[pod.name] = answer
             if pod.expected > len(pod.leaving):
                 replacement = walk(self._index, replace(pod, expected=0), self._nodes, self._rules)
-                answers[pod.name] = starts(replacement, self._everywhere)
+                answers[pod.name] = decide_start(replacement, self._everywhere)
         return answers
 
     def describe_places(self) -> str:

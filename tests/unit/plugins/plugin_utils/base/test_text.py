@@ -179,7 +179,7 @@ def test_names_of_files_on_a_volume_are_cleaned() -> None:
 def test_findings_hold_lines() -> None:
     made: list[Any] = [
         deploy.Finding("CSI-D00", "note", NASTY, NASTY, NASTY),
-        readiness.Finding("CSI-C00", "note", NASTY, NASTY, NASTY, (NASTY,), NASTY, ""),
+        readiness.ReportFinding("CSI-C00", "note", NASTY, NASTY, NASTY, (NASTY,), NASTY, ""),
         UnmetCondition("CSI-G00", "red", NASTY, NASTY),
         NodeEvaluation("win-1", "", (), (NASTY,)),
     ]

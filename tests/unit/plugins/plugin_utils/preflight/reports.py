@@ -9,9 +9,9 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
     Cause,
-    Finding,
     NodeVerdict,
     Report,
+    ReportFinding,
     Suppressed,
     Target,
     VolumeVerdict,
@@ -21,7 +21,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
 EBS = "ebs.csi.aws.com"
 
 
-def finding(name: str = "CSI-V10", about: str = "PersistentVolume pv-1", **changes: Any) -> Finding:
+def finding(name: str = "CSI-V10", about: str = "PersistentVolume pv-1", **changes: Any) -> ReportFinding:
     """A minimal finding."""
     values: dict[str, Any] = {
         "id": name,
@@ -34,7 +34,7 @@ def finding(name: str = "CSI-V10", about: str = "PersistentVolume pv-1", **chang
         "link": "https://example.com/guide",
         **changes,
     }
-    return Finding(**values)
+    return ReportFinding(**values)
 
 
 def volume(name: str = "pv-1", ok: Any = "yes", **changes: Any) -> VolumeVerdict:

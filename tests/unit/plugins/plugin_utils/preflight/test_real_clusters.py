@@ -7,7 +7,7 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.terminal import render_terminal
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import create_view
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import NO_TARGET, Finding, Report
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import NO_TARGET, Report, ReportFinding
 from situations.imperfect_clusters import build_imperfect_cluster
 from situations.real_clusters import REAL_CLUSTERS, RealCluster
 
@@ -52,7 +52,7 @@ def evaluate_imperfect_cluster(name: str) -> Report:
     return evaluate(build_imperfect_cluster(name).snapshot(), Options(target=REAL_CLUSTERS[name].target))
 
 
-def find_finding(report: Report, id_: str, words: str) -> Finding:
+def find_finding(report: Report, id_: str, words: str) -> ReportFinding:
     """The finding whose message has these words."""
     return next(finding for finding in report.findings if finding.id == id_ and words in finding.message)
 

@@ -21,7 +21,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose impor
     LAYERS,
     LEAST,
     ClusterFacts,
-    Controller,
+    ControllerPackages,
     Diagnosis,
     HostFacts,
     ShareUse,
@@ -44,7 +44,7 @@ SERVING: dict[str, Any] = {
     "findings": [{"id": "CSI-N20", "severity": "note", "object": "x", "message": "y", "remedy": "z"}],
     "smb_mappings": [{"local": "", "remote": r"\\nas\share", "status": 0}],
 }
-CONTROLLER = Controller({**LEAST, "requests-ntlm": "1.2.0"})
+CONTROLLER = ControllerPackages({**LEAST, "requests-ntlm": "1.2.0"})
 CLUSTER = ClusterFacts(events=[("Pod shop/a", "MountVolume.SetUp failed: timed out")])
 HOST = HostFacts("win-1", transport="ntlm", node="win-1", state=SERVING)
 REFUSED = (
@@ -80,7 +80,7 @@ FOUND = {
 }
 BLOCKER = {"id": "CSI-N30", "object": "Node win-1", "message": "the driver is not registered", "remedy": "enable_csi"}
 # What was planted: (controller, cluster, host), where it is, and a part of the remedy.
-PLANTED: dict[str, tuple[Controller, ClusterFacts, HostFacts, str, str]] = {
+PLANTED: dict[str, tuple[ControllerPackages, ClusterFacts, HostFacts, str, str]] = {
     "pywinrm is missing": (
         replace(CONTROLLER, missing=frozenset({"pywinrm"})), CLUSTER, lost("connection_configuration", "No module named winrm. X."),
         "controller", "pip install --upgrade 'pywinrm>="),

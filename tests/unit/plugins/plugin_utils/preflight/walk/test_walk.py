@@ -18,7 +18,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps i
     Split,
     StepAnswer,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.walk import Rules, Walked, starts, walk
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.walk import Rules, Walked, decide_start, walk
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from situations.cluster import csi, healthy, pod_spec, volume, workload
@@ -134,7 +134,7 @@ def test_nodes_without_an_answer_are_unknown_and_a_finding() -> None:
     [pod] = [one.pod for dummy, nodes, one in walked_of("Deployment shop/legacy")]
     reported = walk(index, pod, index.windows, {"stage": ((lambda pod, nodes: []),)})
     assert (reported.ok, reported.unknown) == (0, index.windows)
-    assert starts(reported) == "unknown"
+    assert decide_start(reported) == "unknown"
     [answer] = reported.list_stops()
     assert [one.id for one in answer.findings] == ["CSI-W09"]
     assert answer.findings[0].doubt
@@ -164,8 +164,8 @@ def test_a_pod_starts_only_where_all_its_volumes_do() -> None:
 
     reported = walk(index, pod, index.windows, {"schedule": (schedule,), "stage": (stage,)})
     assert (reported.ok, reported.blocked, reported.placed) == (0, first | second, first)
-    assert starts(reported) == "no"
-    assert starts(walk(index, pod, index.windows, {"schedule": (schedule,)})) == "yes"
+    assert decide_start(reported) == "no"
+    assert decide_start(walk(index, pod, index.windows, {"schedule": (schedule,)})) == "yes"
 
 
 def test_the_answers_of_a_step_are_freed_while_the_collector_is_off() -> None:
