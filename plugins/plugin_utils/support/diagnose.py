@@ -53,6 +53,8 @@ _UNPROVEN = frozenset({"CSI-G40", "CSI-G41"})
 _CONFLICT = re.compile(r"\b1219\b|0x800704c3", re.IGNORECASE)
 # Of a second mount beside the first format: https://github.com/kubernetes-sigs/azuredisk-csi-driver/issues/2690
 _FORMAT = re.compile("requested access path is already in use", re.IGNORECASE)
+# Of Azure's file servers, which a volume's handle does not have: core.windows.net, or that of a sovereign cloud.
+_AZURE_SUFFIX = re.compile(r"(?<=\.file)\.[^\\]+")
 # MSFT_SmbGlobalMapping, Status: https://learn.microsoft.com/windows/win32/fileio/msft-smbglobalmapping
 _STATUS = {
     1: "paused", 2: "disconnected", 3: "in a network error", 4: "connecting", 5: "reconnecting", 6: "unavailable",
@@ -100,7 +102,10 @@ class HostFacts:
 
 @dataclass(frozen=True, slots=True)
 class ShareUse:
-    r"""A pod on a node that mounts an SMB share. share: \\server\share in lower case. secret: namespace/name of its credentials."""
+    r"""A pod on a node that mounts an SMB share. share: \\server\share in lower case, empty if only its driver knows it.
+
+    secret: namespace/name of its credentials.
+    """
 
     node: str
     share: str
@@ -109,15 +114,20 @@ class ShareUse:
 
     def describe(self) -> str:
         """The pod with its credentials."""
-        return f"pod {self.pod} (Secret {self.secret})"
+        return f"pod {self.pod} (Secret {self.secret}{'' if self.share else ', share unknown'})"
+
+    def may_use(self, remote: str) -> bool:
+        """Whether the pod uses a mapping. One whose share is unknown may use each."""
+        share, mapped = (_AZURE_SUFFIX.sub("", text.lower()) for text in (self.share, remote))
+        return not share or f"{share}\\".startswith(f"{mapped}\\")
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
     """The cluster. problem, reason: why it was not read. lacking: rules by role. events: (object, message) of failed mounts.
 
-    blockers: of the readiness report. unread: why there is no report. shares: who uses SMB shares, where a mapping or mount is wrong.
-    workload: the only one to diagnose.
+    blockers: of the readiness report. unread: why there is no report. shares: who uses SMB shares, where a mapping or mount is wrong,
+    None if it was not read. workload: the only one to diagnose.
     """
 
     reason: str = ""
@@ -126,7 +136,7 @@ class ClusterFacts:
     events: Sequence[tuple[str, str]] = ()
     blockers: Sequence[Mapping[str, Any]] = ()
     unread: str = ""
-    shares: Sequence[ShareUse] = ()
+    shares: Sequence[ShareUse] | None = None
     workload: WorkloadFacts | None = None
 
 
@@ -273,7 +283,7 @@ def _diagnose_cluster(cluster: ClusterFacts) -> Iterator[Diagnosis]:
         )  # fmt: skip
 
 
-def _diagnose_host(host: HostFacts, shares: Sequence[ShareUse]) -> Iterator[Diagnosis]:
+def _diagnose_host(host: HostFacts, shares: Sequence[ShareUse] | None) -> Iterator[Diagnosis]:
     title = f"host {host.name}"
     if not host.state:
         yield _diagnose_unreached_host(host, title)
@@ -295,7 +305,8 @@ def _diagnose_host(host: HostFacts, shares: Sequence[ShareUse]) -> Iterator[Diag
             "the mappings of all sessions",
             "Run Get-SmbGlobalMapping in PowerShell on the host: its error names the cause, for example a policy.",
         )  # fmt: skip
-    yield from _diagnose_mappings(host, title, [use for use in shares if use.node == host.node])
+    read = shares is not None and bool(host.node)
+    yield from _diagnose_mappings(host, title, [use for use in shares or () if use.node == host.node] if read else None)
 
 
 def _diagnose_unreached_host(host: HostFacts, title: str) -> Diagnosis:
@@ -346,26 +357,34 @@ def _diagnose_csi_proxy(state: Mapping[str, Any], title: str) -> Iterator[Diagno
     yield Diagnosis("csi-proxy", name, severity, title, problem, expected, repair)
 
 
-def _diagnose_mappings(host: HostFacts, title: str, shares: Sequence[ShareUse]) -> Iterator[Diagnosis]:
+def _diagnose_mappings(host: HostFacts, title: str, shares: Sequence[ShareUse] | None) -> Iterator[Diagnosis]:
+    """Mappings that are not connected. shares: of pods on the host's Node, None if they were not read."""
     for mapping in host.state.get("smb_mappings") or ():
         status, remote = int(mapping["status"]), str(mapping["remote"])
-        if status:
-            uses = [use for use in shares if f"{use.share}\\".startswith(f"{remote.lower()}\\")]
-            users = ", ".join(use.describe() for use in uses) or "no pod on its node"
-            yield Diagnosis(
-                "SMB", "CSI-X17", "warning", f"{title}, mapping of {remote}",
-                f"it is {_STATUS.get(status, f'in state {status}')}, and {users} uses it", "it is connected",
-                _render_remapping(host.node, f"Remove-SmbGlobalMapping -RemotePath {remote} -Force", [use.pod for use in uses]),
-            )  # fmt: skip
+        if not status:
+            continue
+        state = f"it is {_STATUS.get(status, f'in state {status}')}"
+        if shares is None:
+            found = f"{state}; the pods that use it were not read"
+            remedy = "Let diagnose read the cluster and find the host's Node, and run it again: it then prints the commands for these pods."
+        else:
+            uses = [use for use in shares if use.may_use(remote)]
+            found = f"{state}, and {', '.join(use.describe() for use in uses) or 'no pod on its node'} uses it"
+            removal = f"Remove-SmbGlobalMapping -RemotePath {remote} -Force"
+            remedy = _render_remapping(host.node, removal, [use.pod for use in uses])
+        yield Diagnosis("SMB", "CSI-X17", "warning", f"{title}, mapping of {remote}", found, "it is connected", remedy)
 
 
 def _render_remapping(node: str, removal: str, pods: Sequence[str]) -> str:
     """The commands that remove mappings on a node. A removal interrupts the pods that use them, and one that starts would use the old ones."""
-    on_host = f"on the host, in PowerShell: {removal}"
-    steps = (
-        [f"kubectl cordon {node}", *_render_deletes(pods), on_host, f"kubectl uncordon {node}"] if pods else [on_host]
+    check = (
+        f"check that it lists none of them: kubectl get pods -A --field-selector spec.nodeName={node}"
+        if pods
+        else "run diagnose again, which must still name no pod"
     )
-    return f"{'; '.join(steps)}. The driver maps the share anew."
+    on_host = f"on the host, in PowerShell: {removal}"
+    steps = [f"kubectl cordon {node}", *_render_deletes(pods), check, on_host, f"kubectl uncordon {node}"]
+    return f"{'; '.join(steps)} (not if it was cordoned before). The driver maps the share anew."
 
 
 def _render_deletes(pods: Sequence[str]) -> list[str]:
@@ -395,7 +414,8 @@ def is_conflict(message: str) -> bool:
 
 def _diagnose_conflicts(cluster: ClusterFacts) -> Iterator[Diagnosis]:
     for title in dict.fromkeys(title for title, message in cluster.events if is_conflict(message)):
-        pod_use = next((use for use in cluster.shares if title == f"Pod {use.pod}"), None)
+        shares = cluster.shares or ()
+        pod_use = next((use for use in shares if use.share and title == f"Pod {use.pod}"), None)
         fault = "its mount fails with Windows error 1219: its node is connected to the server with other credentials"
         remedy = (
             "Use the same Secret in all StorageClasses and PersistentVolumes of that server, remove the old mapping on the node "
@@ -403,7 +423,11 @@ def _diagnose_conflicts(cluster: ClusterFacts) -> Iterator[Diagnosis]:
         )
         if pod_use is not None:
             server = pod_use.share.split("\\")[2]
-            on_node = [use for use in cluster.shares if use.node == pod_use.node and use.share.split("\\")[2] == server]
+            on_node = [
+                use
+                for use in shares
+                if use.node == pod_use.node and (not use.share or use.share.split("\\")[2] == server)
+            ]
             users = (
                 ", ".join(use.describe() for use in on_node if use.secret != pod_use.secret)
                 or "a mapping that no pod uses"

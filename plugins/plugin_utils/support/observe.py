@@ -143,27 +143,43 @@ def _order_warning(event: Object) -> tuple[bool, str]:
 
 
 def list_share_uses(client: Client, nodes: Iterable[str]) -> list[ShareUse]:
-    """Pods on these nodes that mount SMB shares by PersistentVolumes, with their Secrets. Raises ClusterError."""
-    shares: dict[tuple[str, str], tuple[str, str]] = {}
+    """Pods on these nodes that mount SMB shares, by claims or by themselves, with their Secrets. Raises ClusterError."""
+    of_claims: dict[tuple[str, str], tuple[str, str]] = {}
     for volume in client.list(kinds.PERSISTENT_VOLUME).items:
-        csi, claim = volume["spec"].get("csi") or {}, volume["spec"].get("claimRef") or {}
-        source = str((csi.get("volumeAttributes") or {}).get("source") or "")
-        handle = str(csi.get("volumeHandle")).split("#")
-        if csi.get("driver") == AZURE_FILE.name and len(handle) > 2:
-            source = f"//{handle[1]}.file.core.windows.net/{handle[2]}"
-        if claim and len(source.strip("/").split("/")) > 1:
-            secret = csi.get("nodeStageSecretRef") or {"namespace": "", "name": "unknown"}
-            share = source.replace("/", "\\").rstrip("\\").lower()
-            shares[claim["namespace"], claim["name"]] = (share, f"{secret['namespace']}/{secret['name']}".lstrip("/"))
+        claim, share = volume["spec"].get("claimRef"), _read_share(volume["spec"])
+        if claim and share is not None:
+            of_claims[claim["namespace"], claim["name"]] = share
     uses = []
     for node in sorted(set(nodes)):
         for pod in client.list(kinds.POD, field_selector=f"spec.nodeName={node}").items:
             namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
             for volume in pod["spec"].get("volumes") or ():
-                key = (namespace, str((volume.get("persistentVolumeClaim") or {}).get("claimName")))
-                if key in shares:
-                    uses.append(ShareUse(node, shares[key][0], f"{namespace}/{name}", shares[key][1]))
+                claim_name = (volume.get("persistentVolumeClaim") or {}).get("claimName")
+                if "ephemeral" in volume:
+                    claim_name = f"{name}-{volume['name']}"
+                share = of_claims.get((namespace, str(claim_name))) or _read_share(volume, namespace)
+                if share is not None:
+                    uses.append(ShareUse(node, share[0], f"{namespace}/{name}", share[1]))
     return uses
+
+
+def _read_share(volume: Object, namespace: str = "") -> tuple[str, str] | None:
+    """Share and Secret, as of ShareUse, of a PersistentVolume's spec or of a volume of a pod; None for another kind of volume."""
+    if in_tree := volume.get("azureFile"):
+        return "", f"{in_tree.get('secretNamespace') or namespace or 'default'}/{in_tree['secretName']}"
+    csi = volume.get("csi") or {}
+    attributes = {key.lower(): str(value) for key, value in (csi.get("volumeAttributes") or {}).items()}
+    source = attributes.get("source", "")
+    if csi.get("driver") == AZURE_FILE.name:
+        _group, account, share, *_more = [*str(csi.get("volumeHandle")).split("#"), "", ""]
+        server = attributes.get("server") or (account and f"{account}.file.core.windows.net")
+        share = attributes.get("sharename") or share
+        source = f"//{server}/{share}" if server and share else ""
+    elif len(source.strip("/").split("/")) < 2:
+        return None
+    name = attributes.get("secretname")
+    secret = csi.get("nodeStageSecretRef") or {"namespace": name and namespace, "name": name or "unknown"}
+    return source.replace("/", "\\").rstrip("\\").lower(), f"{secret['namespace'] or ''}/{secret['name']}".lstrip("/")
 
 
 def list_failed_mounts(client: Client) -> list[tuple[str, str]]:
