@@ -18,7 +18,8 @@ description:
     renamed to C(csi-proxy.log.1) when the service is stopped for a change.
   - A service that runs csi-proxy from another directory and that no other tool manages is taken over. The executable stays there. Its command line
     is recorded, and restored if the takeover fails.
-  - A csi-proxy that another tool manages (WMCO, NSSM as on AKS, rancher-wins, a HostProcess pod) is verified and never changed.
+  - A csi-proxy that another tool manages (WMCO, NSSM as on AKS, rancher-wins, a HostProcess pod) is verified and never changed,
+    except with O(take_over).
   - With O(node), the task also takes care of the Node. Before it restarts csi-proxy, it cordons the Node and waits until no volume
     operation is in flight there. It labels the Node C(kubewin.io/csi-proxy) once csi-proxy serves, and uncordons it. The cordon names its
     owner in the annotation C(kubewin.io/cordoned), so the next task restores the Node if this one is killed. The annotation
@@ -104,6 +105,14 @@ options:
   require_privacy:
     description: Whether SMB mappings must be encrypted. Requires csi-proxy 1.2.0. Defaults to the release's own default.
     type: bool
+  take_over:
+    description:
+      - V(rancher-wins) takes over the service C(csiproxy) that rancher-wins created, like a service that no other tool manages. Without it,
+        such a service is verified only.
+      - rancher-wins creates the service only if it does not exist, and then leaves it as it is. To return it, remove csi-proxy with O(state=absent)
+        and restart rancher-wins on the node.
+    type: str
+    choices: [rancher-wins]
   allow_downgrade:
     description: Whether to install a lower release than the installed one.
     type: bool

@@ -303,7 +303,7 @@ class HostApplier:
                 steps += self.lock.guard_step("create", discard_output(program("sc", "create", name, *arguments)))
             elif step.kind == "commit" and service is not None:
                 steps += [self.lock.guard("previous"), *build_remember_steps(service)]
-                if plan.find_manager(snapshot) == "foreign" and not service.record.adopted_from:
+                if plan.find_manager(snapshot) in ("foreign", desired.take_over) and not service.record.adopted_from:
                     steps.append(("adopted from", set_value(key, "AdoptedFrom", service.command_line)))
                 config = program("sc", "config", name, "binPath=", desired.command_line)
                 steps += self.lock.guard_step("commit", discard_output(config))

@@ -138,6 +138,7 @@ def build_desired(options: Mapping[str, Any]) -> model.Desired:
         log_file=LOG_FILE,
         required_pipes=catalog.PIPES,
         allow_downgrade=bool(options["allow_downgrade"]),
+        take_over=options.get("take_over") or "",
         kubelet_path=kubelet_path,
     )
     if len(desired.executable) > _PATH_LIMIT:

@@ -92,6 +92,8 @@ class Desired:
     log_file: str = ""
     required_pipes: tuple[str, ...] = ()
     allow_downgrade: bool = False
+    take_over: str = ""
+    """the other manager whose service becomes this collection's, empty for none"""
     kubelet_path: str = r"C:\var\lib\kubelet"
 
     @property

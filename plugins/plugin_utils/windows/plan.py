@@ -95,6 +95,12 @@ def find_manager(snapshot: HostSnapshot) -> ManagedBy:
     return "foreign"
 
 
+def is_managed_elsewhere(desired: Desired, snapshot: HostSnapshot) -> bool:
+    """Whether another program manages csi-proxy, and the task does not take its service over."""
+    owner = find_manager(snapshot)
+    return owner in ELSEWHERE and owner != desired.take_over
+
+
 def is_ours(snapshot: HostSnapshot, path: str) -> bool:
     """Whether ``path`` lies in the directory that the collection created on this node."""
     own_dir = snapshot.own_install_dir.lower().rstrip("\\")
@@ -154,12 +160,12 @@ def compare_with_desired(desired: Desired, snapshot: HostSnapshot) -> tuple[Drif
         if is_ != expected:
             drifts.append(Drift(item, is_, expected))
 
-    service, owner = snapshot.service, find_manager(snapshot)
+    service = snapshot.service
     if desired.state == "absent":
         compare("service", service.name if service else None, None)
         return tuple(drifts)
     missing = find_missing_pipes(desired.required_pipes, snapshot)
-    if owner in ELSEWHERE or not desired.version:
+    if is_managed_elsewhere(desired, snapshot) or not desired.version:
         compare("missing_pipes", list(missing), [])
         if service:
             compare("state", model.STATE_NAMES.get(service.state, "unknown"), "running")
@@ -255,7 +261,7 @@ def plan(desired: Desired, snapshot: HostSnapshot) -> HostPlan | ChangeRefusedEr
     refusal = _refuse(desired, snapshot)
     if refusal is not None:
         return refusal
-    if find_manager(snapshot) in ELSEWHERE:
+    if is_managed_elsewhere(desired, snapshot):
         return HostPlan(())
     steps = _plan_absent(desired, snapshot) if desired.state == "absent" else _plan_present(desired, snapshot)
     if any(step.kind == "stop" for step in steps) and snapshot.service and snapshot.running_dependents:
@@ -269,7 +275,7 @@ def plan(desired: Desired, snapshot: HostSnapshot) -> HostPlan | ChangeRefusedEr
 
 def _refuse(desired: Desired, snapshot: HostSnapshot) -> ChangeRefusedError | None:
     service, owner = snapshot.service, find_manager(snapshot)
-    if owner in ELSEWHERE:
+    if is_managed_elsewhere(desired, snapshot):
         return _refuse_other_manager(desired, snapshot, owner)
     if service is not None and service.delete_pending:
         return ChangeRefusedError(
@@ -277,7 +283,7 @@ def _refuse(desired: Desired, snapshot: HostSnapshot) -> ChangeRefusedError | No
             f"The service {service.name!r} is marked for deletion (1072): it is deleted when its last handle is closed.",
             "Close services.msc, Task Manager and other tools that have it open, or reboot the node; then run the play again.",
         )
-    if owner == "foreign" and service is not None:
+    if owner in ("foreign", desired.take_over) and service is not None:
         if desired.state == "absent":
             return ChangeRefusedError(
                 "foreign_owner",
@@ -370,10 +376,11 @@ def _refuse_other_manager(desired: Desired, snapshot: HostSnapshot, owner: str) 
     missing = find_missing_pipes(desired.required_pipes, snapshot)
     state = model.STATE_NAMES.get(snapshot.service.state, "unknown") if snapshot.service else "no service"
     lack = f"the pipes {', '.join(missing)} are missing" if missing else "its process does not serve"
+    take_over = "set take_over (csi_proxy_take_over) to rancher-wins; or " if owner == "rancher-wins" else ""
     return ChangeRefusedError(
         "foreign_owner",
         f"{subject}, and does not serve the required pipes: {lack} ({state}). Nothing was changed.",
-        "Repair it with that tool; or remove it there and run the play again to install csi-proxy with this collection.",
+        f"Repair it with that tool; or {take_over}remove it there and run the play again to install csi-proxy with this collection.",
     )
 
 

@@ -13,7 +13,7 @@ import contextlib
 import itertools
 import queue
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -24,6 +24,7 @@ from lab.windows.channel import Cut
 from lab.windows.cuts import ALL_KINDS, conversation, every_cut
 from lab.windows.simulated import SimulatedServer
 from unit.plugins.plugin_utils.windows.simulated import NEW, OLD, Artifacts, Host, simulated_host, wanted
+from unit.plugins.plugin_utils.windows.test_life import plant_rancher
 
 _names = itertools.count(1)
 _AT_ONCE = 6
@@ -42,6 +43,8 @@ class Scenario:
     first: model.Desired | None
     cut_off: model.Desired
     next: model.Desired
+    plant: Callable[[Host], None] | None = None
+    """makes the host as `first` describes it"""
 
     @property
     def digests(self) -> set[str]:
@@ -145,7 +148,9 @@ def failures(server: SimulatedServer, cuts: list[Cut], scenario: Scenario) -> It
     with contextlib.ExitStack() as stack:
         for number in range(_AT_ONCE):
             host = stack.enter_context(simulated_host(server.address, f"cut-{next(_names)}-{number}"))
-            if scenario.first is not None:
+            if scenario.plant is not None:
+                scenario.plant(host)
+            elif scenario.first is not None:
                 host.run(scenario.first)
             host.agent.control("snapshot")
             hosts.put(host)
@@ -172,6 +177,16 @@ def test_every_interruption_of_an_upgrade(server: SimulatedServer, host: Host, a
     cuts = cuts_of(host, new)
     assert len(cuts) > 100
     assert list(failures(server, cuts, Scenario(old, new, new))) == []
+
+
+@pytest.mark.torture
+def test_every_interruption_of_a_take_over(server: SimulatedServer, host: Host, artifacts: Artifacts) -> None:
+    plant_rancher(host)
+    new = wanted(artifacts.csi_proxy(NEW), take_over="rancher-wins")
+    before = replace(new, sha256=host.observe(new).executable_sha256 or "")
+    cuts = cuts_of(host, new)
+    assert len(cuts) > 100
+    assert list(failures(server, cuts, Scenario(before, new, new, plant_rancher))) == []
 
 
 @pytest.mark.torture

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -227,11 +228,29 @@ def plant_elsewhere(host: Host, name: str = "csiproxy", description: str = "", c
     )
 
 
-def test_a_service_elsewhere_is_adopted_through_the_same_commit(host: Host, artifacts: Artifacts) -> None:
-    plant_elsewhere(host)
-    desired = wanted(artifacts.csi_proxy(NEW))
+def plant_rancher(host: Host) -> None:
+    """The service as rancher-wins creates it: https://github.com/rancher/wins/blob/v0.5.5/pkg/csiproxy/csi.go."""
+    path = r"C:\Windows\system32\csi-proxy.exe"
+    command = rf"{path} -windows-service -log_file=\etc\rancher\wins\csi-proxy.log -logtostderr=false"
+    host.plant(
+        files={path: {"exe": {"kind": "csi-proxy", "release": OLD}}, r"C:\etc\rancher\wins": {"dir": True}},
+        services=[{"name": "csiproxy", "command": command, "start": "auto", "running": True}],
+    )
+
+
+TAKEN_OVER = pytest.mark.parametrize(
+    ("plant", "manager"), [(plant_elsewhere, "foreign"), (plant_rancher, "rancher-wins")], ids=["foreign", "rancher"]
+)
+
+
+@TAKEN_OVER
+def test_a_service_elsewhere_is_adopted_through_the_same_commit(
+    host: Host, artifacts: Artifacts, plant: Callable[[Host], None], manager: str
+) -> None:
+    plant(host)
+    desired = wanted(artifacts.csi_proxy(NEW), take_over="rancher-wins")
     before = host.observe(desired)
-    assert plan.find_manager(before) == "foreign"
+    assert plan.find_manager(before) == manager
     outcome = host.run(desired)
     assert "commit" in [step.kind for step in outcome.steps]
     after = host.observe(desired)
@@ -240,12 +259,30 @@ def test_a_service_elsewhere_is_adopted_through_the_same_commit(host: Host, arti
     assert after.service.record.adopted_from == before.service.command_line  # type: ignore[union-attr]  # planted
     assert plan.find_manager(after) == "adopted"
     assert prove.describe_state(desired, after)["serving"] is True
-    assert not host.run(desired).changed
+    # From now on without a request.
+    assert not host.run(replace(desired, take_over="")).changed
 
 
-def test_failed_adoption_returns_to_the_executable_elsewhere(host: Host, artifacts: Artifacts) -> None:
-    plant_elsewhere(host)
-    desired = wanted(artifacts.csi_proxy(NEW, start="exit:2"))
+def test_rancher_wins_gets_its_service_back_after_a_removal(host: Host, artifacts: Artifacts) -> None:
+    """Where the service is missing, rancher-wins creates it when it starts, and it is verified only."""
+    plant_rancher(host)
+    new = artifacts.csi_proxy(NEW)
+    host.run(wanted(new, take_over="rancher-wins"))
+    host.run(wanted(None, state="absent"))
+    absent = host.observe(wanted(new))
+    assert (absent.service, absent.pipes, absent.processes) == (None, (), ())
+    plant_rancher(host)
+    outcome = host.run(wanted(new))
+    assert not outcome.changed
+    assert plan.find_manager(outcome.snapshot) == "rancher-wins"
+
+
+@TAKEN_OVER
+def test_failed_adoption_returns_to_the_executable_elsewhere(
+    host: Host, artifacts: Artifacts, plant: Callable[[Host], None], manager: str
+) -> None:
+    plant(host)
+    desired = wanted(artifacts.csi_proxy(NEW, start="exit:2"), take_over="rancher-wins")
     before = host.observe(desired).service
     with pytest.raises(NodeError) as failed:
         host.run(desired)
@@ -256,6 +293,7 @@ def test_failed_adoption_returns_to_the_executable_elsewhere(host: Host, artifac
     assert after.service.command_line == before.command_line
     assert after.service.state == model.RUNNING
     assert after.pipes
+    assert plan.find_manager(after) == manager
 
 
 @pytest.mark.parametrize("serving", [True, False])

@@ -272,6 +272,27 @@ def test_owners(changes: dict[str, Any], owner: str) -> None:
     assert plan.find_manager(with_service(CONVERGED, **changes)) == owner
 
 
+WINS = (
+    r"C:\Windows\system32\csi-proxy.exe -windows-service -log_file=\etc\rancher\wins\csi-proxy.log -logtostderr=false"
+)
+
+
+def test_the_service_of_rancher_wins_is_taken_over_on_request_alone() -> None:
+    found = with_service(CONVERGED, name="csiproxy", command_line=WINS, record=model.Record())
+    assert kinds(WANTED, found) == []
+    taken = replace(WANTED, take_over="rancher-wins")
+    assert {"commit", "stop", "start", "record"} <= set(kinds(taken, found))
+    assert [drift.item for drift in plan.compare_with_desired(WANTED, found)] == []
+    # It is asked for another manager's, or removed.
+    assert kinds(taken, with_service(found, description="OpenShift managed csi-proxy")) == []
+    refused = plan.plan(replace(taken, state="absent", take_over=""), found)
+    assert isinstance(refused, ChangeRefusedError)
+    assert refused.reason == "foreign_owner"
+    stopped = plan.plan(WANTED, replace(found, pipes=()))
+    assert isinstance(stopped, ChangeRefusedError)
+    assert "or set take_over (csi_proxy_take_over) to rancher-wins; or remove it there" in stopped.remedy
+
+
 def test_owner_without_a_service() -> None:
     assert plan.find_manager(EMPTY) == "none"
     assert plan.find_manager(replace(EMPTY, pipes=PIPES)) == "host-process"
