@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Unread
 
 from situations.base import (
@@ -30,7 +31,7 @@ from situations.cluster import (
     workload,
 )
 from situations.harmless import a_template_that_was_brought_back
-from situations.world import World
+from situations.world import Object, World
 
 
 @situation("CSI-G10", "CSI-G20", starts_again={"Deployment shop/web": "unknown"})
@@ -246,3 +247,51 @@ def a_plugin_whose_selector_leaves_a_node_out(world: World) -> None:
     del world.get("Node", "win-2")["metadata"]["labels"]["kubewin.io/csi-proxy"]
     spec = world.get("DaemonSet", VSPHERE.daemonset, VSPHERE.namespace)["spec"]["template"]["spec"]
     spec["nodeSelector"]["kubewin.io/csi-proxy"] = "serving"
+
+
+# Their next pods, which are there once a node is replaced
+
+
+def _plugin_spec(world: World) -> Object:
+    found: Object = world.get("DaemonSet", VSPHERE.daemonset, VSPHERE.namespace)["spec"]["template"]["spec"]
+    return found
+
+
+def _requests_of_plugin(world: World, memory: str) -> None:
+    for container in _plugin_spec(world)["containers"]:
+        container["resources"] = {"requests": {"memory": memory}}
+
+
+@situation("CSI-W20", starts_again={"StatefulSet shop/db": "no", "Deployment shop/web": "yes"})
+def a_plugin_that_requests_more_than_nodes_have(world: World) -> None:
+    _requests_of_plugin(world, "20Gi")
+
+
+@situation(starts_again={"StatefulSet shop/db": "yes"})
+def a_plugin_that_requests_what_nodes_have(world: World) -> None:
+    _requests_of_plugin(world, "16Gi")
+
+
+@situation("CSI-W20", starts_again={"StatefulSet shop/db": "no", "Deployment shop/web": "yes"})
+def a_plugin_with_a_field_that_kubelets_on_windows_reject(world: World) -> None:
+    _plugin_spec(world)["resources"] = {"limits": {"memory": "1Gi"}}
+
+
+@situation("CSI-W21", starts_again={"StatefulSet shop/db": "unknown", "Deployment shop/web": "yes"})
+def a_plugin_of_another_scheduler(world: World) -> None:
+    _plugin_spec(world)["schedulerName"] = "descheduled"
+
+
+def _set_build_of_image(world: World, driver: Driver) -> None:
+    spec = world.get("DaemonSet", driver.daemonset, driver.namespace)["spec"]["template"]["spec"]
+    spec["containers"][0]["image"] += "-windows-ltsc2019"
+
+
+@situation("CSI-W09", starts_again={"StatefulSet shop/db": "unknown", "Deployment shop/static": "yes"})
+def a_plugin_with_an_image_of_another_build(world: World) -> None:
+    _set_build_of_image(world, VSPHERE)
+
+
+@situation(starts_again={"StatefulSet shop/db": "yes", "Deployment shop/static": "yes"})
+def a_host_process_plugin_with_an_image_of_another_build(world: World) -> None:
+    _set_build_of_image(world, AZURE_DISK)

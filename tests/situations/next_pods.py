@@ -4,7 +4,18 @@
 from __future__ import annotations
 
 from situations.base import NO_OPENSHIFT, VSPHERE, openshift, situation
-from situations.cluster import SHOP, claim_of, owner_reference, pod, pod_spec, undecided, windows_nodes, workload
+from situations.cluster import (
+    SHOP,
+    claim_of,
+    csi,
+    owner_reference,
+    pod,
+    pod_spec,
+    undecided,
+    volume,
+    windows_nodes,
+    workload,
+)
 from situations.world import Object, World
 
 WEB = "Deployment shop/web"
@@ -145,6 +156,21 @@ def pods_that_tolerate_nodes_without_memory(world: World) -> None:
 @situation("CSI-W20", starts_again={"StatefulSet shop/db": "no"})
 def ordinals_that_name_a_node_of_linux(world: World) -> None:
     world.get("StatefulSet", "db", SHOP)["spec"]["template"]["spec"]["nodeName"] = "linux-1"
+
+
+@situation("CSI-W21", starts_again={WEB: "unknown"})
+def pods_that_name_a_node_without_room_for_all_of_them(world: World) -> None:
+    _name_node(world, "5")
+
+
+@situation("CSI-W20", starts_again={"Deployment shop/legacy": "no", "StatefulSet shop/db": "yes"})
+def a_pod_that_names_a_node_without_room_for_its_disk(world: World) -> None:
+    _template(world, "legacy")["nodeName"] = "win-2"
+    _template(world, "legacy")["volumes"][0]["persistentVolumeClaim"]["claimName"] = "one-more"
+    volume(world, "pv-one-more", csi(VSPHERE.name, "fcd-one-more"), "one-more")
+    for entry in world.get("CSINode", "win-2")["spec"]["drivers"]:
+        if entry["name"] == VSPHERE.name:
+            entry["allocatable"] = {"count": 1}
 
 
 @situation(starts_again={WEB: "yes"})
@@ -334,9 +360,17 @@ def a_webhook_without_its_service_that_node_plugins_need(world: World) -> None:
     _add_webhook(world, VSPHERE.namespace)
 
 
+_CONDITION = {"name": "windows", "expression": "object.spec.os.name == 'windows'"}
+
+
+@situation("CSI-W21", starts_again={WEB: "yes", "StatefulSet shop/db": "unknown"}, only_here=_NO_WEBHOOK)
+def a_webhook_without_its_service_and_with_conditions_that_node_plugins_need(world: World) -> None:
+    _add_webhook(world, VSPHERE.namespace, matchConditions=[_CONDITION])
+
+
 @situation("CSI-W21", starts_again={WEB: "unknown"}, only_here=_NO_WEBHOOK)
 def a_webhook_without_its_service_and_with_conditions(world: World) -> None:
-    _add_webhook(world, matchConditions=[{"name": "windows", "expression": "object.spec.os.name == 'windows'"}])
+    _add_webhook(world, matchConditions=[_CONDITION])
 
 
 @situation("CSI-W20", starts_again={WEB: "yes", "StatefulSet shop/db": "no"}, only_here=_NO_WEBHOOK)
@@ -546,6 +580,13 @@ def pods_with_an_image_that_is_too_new_for_one_node(world: World) -> None:
     for one in world.of("Deployment"):
         if one["metadata"]["name"] != "web":
             one["spec"]["template"]["spec"]["nodeSelector"]["kubernetes.io/hostname"] = "win-1"
+
+
+@situation(starts_again={WEB: "yes"})
+def host_process_pods_with_an_image_of_an_older_windows(world: World) -> None:
+    pods_with_an_image_of_an_older_windows(world)
+    options = {"hostProcess": True, "runAsUserName": "NT AUTHORITY\\SYSTEM"}
+    _template(world).update(hostNetwork=True, securityContext={"windowsOptions": options})
 
 
 @situation(starts_again={WEB: "yes"})

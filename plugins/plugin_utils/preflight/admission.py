@@ -8,10 +8,9 @@ Each check bears the name of the admission plugin (https://kubernetes.io/docs/re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from .facts.cluster import NODE_SELECTOR
-from .facts.workloads import ObservedTemplate
 from .index import Index, version_of
 from .limits import (
     find_contested_default,
@@ -22,7 +21,6 @@ from .limits import (
     sum_up_claims,
     sum_up_pod,
 )
-from .verdict import ReportFinding
 from .walk.steps import PodToStart, Split, StepAnswer
 
 _ENFORCE = "pod-security.kubernetes.io/enforce"
@@ -50,22 +48,6 @@ class Admission:
         self._check_node_selector(pod, split)
         self._check_webhooks(pod, split)
         return [answer for answer in split.list_answers("") if answer.answer != "yes"]
-
-    def check_plugins(self) -> Mapping[str, tuple[ReportFinding, ...]]:
-        """By driver, why the next pod of a node plugin is not created."""
-        return {
-            name: tuple(finding for plugin in plugins for finding in self._check_template(plugin))
-            for name, plugins in self._index.providers.items()
-        }
-
-    def _check_template(self, template: ObservedTemplate) -> Iterator[ReportFinding]:
-        admit, key = self._index.admit(template), template.key
-        pod = PodToStart(
-            key, template.namespace, template.name, template.placement, shape=template.shape, admit=admit, expected=0
-        )
-        for answer in self(pod, self._index.all):
-            if answer.answer == "no" and answer.nodes == self._index.all:
-                yield from answer.findings
 
     def _check_controller(self, pod: PodToStart, split: Split) -> None:
         if pod.admit.deleting:

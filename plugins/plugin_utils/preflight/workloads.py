@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -25,7 +26,8 @@ from .usage import Usage, Workload
 from .verdict import Answer, Cause, ReportFinding, Roll, WorkloadVerdict
 from .volumes import VolumesEvaluation
 from .walk.mount import Mounts
-from .walk.steps import Places, PodToStart, StepAnswer
+from .walk.pods import list_pods_to_start
+from .walk.steps import Places, PodToStart, Rule, StepAnswer
 from .walk.walk import Rules, Walks
 
 
@@ -80,18 +82,15 @@ def evaluate(
     claims = subjects.claims
     scheduler = Scheduler(index, claims)
     admission = Admission(index)
-    unusable = dict(of_drivers)
-    for name, refusals in admission.check_plugins().items():
-        # That a namespace refuses the plugin is said once.
-        if not any(finding.severity == "blocker" for finding in of_drivers.get(name, ())):
-            unusable[name] = (*of_drivers.get(name, ()), *refusals)
-    mounts = Mounts(index, claims, use, subjects, volumes, unusable)
+    images = KubeletImages(index)
+    of_plugins = _check_node_plugins(index, (admission, scheduler.filter_node_plugin, images))
+    mounts = Mounts(index, claims, use, subjects, volumes, of_drivers, of_plugins)
     rules: Rules = {
         "bind": (admission, PersistentVolumeController(index, claims)),
         "provision": (ExternalProvisioner(index, claims),),
         "schedule": (scheduler,),
         "attach": (mounts.attach,),
-        "stage": (mounts.stage, _NodeRule(index, on_nodes), KubeletImages(index)),
+        "stage": (mounts.stage, _NodeRule(index, on_nodes), images),
         "publish": (mounts.publish,),
     }
     evaluator = _Evaluator(index, subjects, volumes, scheduler, cluster_findings)
@@ -105,6 +104,22 @@ def evaluate(
     verdicts, stopping = evaluator.verdicts, evaluator.stopping.union(cluster_findings if evaluator.verdicts else ())
     roll = simulate_roll(index, scheduler, use.workloads, subjects.next_pods, verdicts, evaluator.replacements)
     return WorkloadsEvaluation(tuple(verdicts.values()), tuple(evaluator.findings), frozenset(stopping), roll)
+
+
+def _check_node_plugins(index: Index, rules: Sequence[Rule]) -> Mapping[str, Sequence[StepAnswer]]:
+    """By driver, where the next pod of its node plugin does not start, or may not."""
+    answers: dict[str, list[StepAnswer]] = defaultdict(list)
+    for name, templates in index.providers.items():
+        for template in templates:
+            workload = Workload(template.kind, template.namespace, template.name, template=template)
+            nodes = index.windows & index.find_fitting(template.placement)
+            for pod in list_pods_to_start(index, workload):
+                # Its pods of today go before.
+                next_pod = replace(pod, expected=0)
+                answers[name] += (
+                    answer for rule in rules for answer in rule(next_pod, nodes) if answer.answer != "yes"
+                )
+    return answers
 
 
 class _Evaluator:
@@ -189,8 +204,6 @@ class _Evaluator:
 
     def _check_crowding(self, workload: Workload, places: Places) -> ReportFinding | None:
         """That nodes take each of a workload's pods, and not all of them together."""
-        if any(pod.node for pod, _nodes in places):
-            return None
         together = self._scheduler.together
         if workload.kind == "DaemonSet":
             # What the pods share is all that one node decides for the others.

@@ -87,6 +87,12 @@ _BUILDS = {"2019": "17763", "2022": "20348", "2025": "26100"}
 def _list_builds(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for field in ("initContainers", "containers"):
         for container in spec.get(field) or ():
+            options = [
+                (holder.get("securityContext") or {}).get("windowsOptions") or {} for holder in (container, spec)
+            ]
+            # A HostProcess container runs on every build (https://kubernetes.io/docs/tasks/configure-pod-container/create-hostprocess-pod/).
+            if any(option.get("hostProcess") for option in options):
+                continue
             if match := _BUILD.search(image := str(container.get("image") or "")):
                 yield match[2] or _BUILDS[match[1] or "2019"], image
 

@@ -28,7 +28,20 @@ class KubeletAdmission:
         )
 
     def filter_pod(self, pod: PodToStart, split: Split) -> None:
-        """Note nodes whose kubelet does not run the pod: by its operating system, by its volumes, or because it does not run."""
+        """Note nodes whose kubelet does not run the pod: by its spec, or by the state of the node."""
+        self.filter_by_spec(pod, split)
+        message = "the node is being deleted, and its pods go with it"
+        split.doubt(self._deleting, "CSI-W21", message, "wait until the node is gone, then run preflight again")
+        is_critical = pod.shape.priority is not None and pod.shape.priority >= _CRITICAL
+        for message, nodes in (
+            ("the node is not Ready", self._not_ready),
+            ("the node lacks disk space or process IDs", 0 if is_critical else self._pressed),
+        ):
+            if names := self._index.list_names(nodes & split.nodes)[:NAMED_NODES]:
+                split.block(nodes, "CSI-W20", message, f"kubectl describe node {' '.join(names)}")
+
+    def filter_by_spec(self, pod: PodToStart, split: Split) -> None:
+        """Note nodes whose kubelet rejects the pod by its operating system, its volumes or a field."""
         if len(set(pod.claims)) < len(pod.claims):
             repeated_claims = sorted({claim for claim in pod.claims if pod.claims.count(claim) > 1})
             message = (
@@ -46,12 +59,3 @@ class KubeletAdmission:
         if refused:
             message = f"kubelets on Windows reject pods with {refused}"
             split.block(self._index.windows, "CSI-W20", message, "remove it from the pod template")
-        message = "the node is being deleted, and its pods go with it"
-        split.doubt(self._deleting, "CSI-W21", message, "wait until the node is gone, then run preflight again")
-        is_critical = pod.shape.priority is not None and pod.shape.priority >= _CRITICAL
-        for message, nodes in (
-            ("the node is not Ready", self._not_ready),
-            ("the node lacks disk space or process IDs", 0 if is_critical else self._pressed),
-        ):
-            if names := self._index.list_names(nodes & split.nodes)[:NAMED_NODES]:
-                split.block(nodes, "CSI-W20", message, f"kubectl describe node {' '.join(names)}")

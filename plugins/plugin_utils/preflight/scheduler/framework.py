@@ -58,9 +58,10 @@ class Scheduler:
         self.together = PodsTogether(index, claims, infos, self.filter_by_pods)
         self._of_daemon_pods: tuple[Filter, ...] = (taints, affinity, kubelet, node_name)
         # No scheduler is asked about a pod that names its node: its kubelet is (pkg/kubelet/lifecycle/predicate.go).
-        self._of_bound_pods = (*room, *self._of_daemon_pods)
+        self._of_bound_pods = (*room, *self._of_daemon_pods, self.volume_limits)
         self._fixed: tuple[Filter, ...] = (affinity, taints, NodeUnschedulable(index), kubelet)
         self._filters = (*self._fixed, self._restrictions, self.volume_limits, *self._by_pods)
+        self._of_node_plugins = (fit.filter_by_size, kubelet.filter_by_spec)
         self._lasting = (node_name.filter_pod, fit.filter_by_size, self._between_pods.filter_pod)
 
     def __call__(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
@@ -118,6 +119,14 @@ class Scheduler:
         for plugin in self._of_daemon_pods:
             plugin.filter_pod(pod, split)
         return self._index.all & ~split.find_nodes("no")
+
+    def filter_node_plugin(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
+        """What keeps the next pod of a node plugin from nodes where its DaemonSet has one now."""
+        split = _split_nodes(pod, nodes)
+        self._check_profile(pod, split)
+        for filter_pod in self._of_node_plugins:
+            filter_pod(pod, split)
+        return split.list_answers("its pod starts there again")
 
     def depends_on_other_pods(self, shape: PodShape) -> bool:
         """Whether room on the nodes is not all that decides: rules of a pod about others, or pods that it may preempt."""

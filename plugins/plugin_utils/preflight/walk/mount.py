@@ -68,6 +68,7 @@ class Mounts:
         subjects: Subjects,
         evaluated: VolumesEvaluation,
         of_drivers: Mapping[str, tuple[ReportFinding, ...]],
+        of_plugins: Mapping[str, Sequence[StepAnswer]],
     ) -> None:
         self._claims = claims
         # A pod is asked about by one step after the other.
@@ -78,6 +79,7 @@ class Mounts:
             name: tuple(finding for finding in findings if finding.severity == "blocker")
             for name, findings in of_drivers.items()
         }
+        self._of_plugins = of_plugins
         self._control = {plugin.field: decide_control_plane(index, plugin) for plugin in in_tree.PLUGINS}
         required = {name: driver.csi_driver.get("attachRequired", True) for name, driver in BY_NAME.items()}
         live = {driver.name: driver.spec.get("attachRequired", True) for driver in index.csi_drivers.values()}
@@ -152,6 +154,8 @@ class Mounts:
         )
         if lacks:
             split.note("no", by_csi, lacks)
+        for answer in () if lacks else self._of_plugins.get(subject.driver, ()):
+            split.note(answer.answer, answer.nodes & by_csi, answer.findings)
         for word, place, outside in self._list_nodes_outside(subject):
             message = f"its handle names {word} {place}, and no node of another {word} can attach it"
             remedy = f"set spec.nodeAffinity of the volume to {word} {place}, so that the scheduler avoids other nodes"
