@@ -88,7 +88,7 @@ def windows_support_is_switched_off(world: World) -> None:
     spec["containers"][1]["image"] = "registry.k8s.io/csi-vsphere/driver:v3.0.2"
 
 
-@situation("CSI-D10", starts_again=_ALL_OF_VSPHERE)
+@situation("CSI-W20", starts_again=_ALL_OF_VSPHERE)
 def a_namespace_that_refuses_privileged_pods(world: World) -> None:
     labels = world.get("Namespace", VSPHERE.namespace)["metadata"]["labels"]
     labels["pod-security.kubernetes.io/enforce"] = "baseline"

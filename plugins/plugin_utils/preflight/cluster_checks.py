@@ -37,13 +37,8 @@ def view(snapshot: Snapshot, driver: Driver) -> model.DriverSnapshot:
             controller.observed for controller in snapshot.controllers if controller.driver == driver.key
         ),
         daemon_sets=tuple(template.plugin.observed for template in snapshot.templates if template.plugin is not None),
-        namespaces={
-            namespace.name: {
-                "metadata": {"name": namespace.name, "labels": namespace.labels},
-                "status": {"phase": namespace.phase},
-            }
-            for namespace in snapshot.namespaces
-        },
+        # What they refuse is known of the next pods of node plugins.
+        namespaces={},
         csi_driver=None if live is None else {"metadata": {"name": live.name}, "spec": live.spec},
         feature_states=maps,
         storage_class=None,
@@ -90,8 +85,6 @@ def _check_driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterat
         driver, desired, observed, version or parse(driver.default_version), namespace
     )
     yield from pass_on(finding for finding in of_objects if finding.id != "CSI-D20" or "csidrivers" not in index.unread)
-    for provider in providers:
-        yield from pass_on(prerequisites.check_namespace(observed, provider.namespace))
 
 
 def check_controller(index: Index, driver: Driver) -> tuple[ReportFinding, ...]:

@@ -154,7 +154,7 @@ class Mounts:
         )
         if lacks:
             split.note("no", by_csi, lacks)
-        for answer in () if lacks else self._of_plugins.get(subject.driver, ()):
+        for answer in self._of_plugins.get(subject.driver, ()):
             split.note(answer.answer, answer.nodes & by_csi, answer.findings)
         for word, place, outside in self._list_nodes_outside(subject):
             message = f"its handle names {word} {place}, and no node of another {word} can attach it"
