@@ -93,7 +93,12 @@ def collect_assumptions(
             names[group][dependency.kind][dependency.name] = None
             workloads[group][workload.key] = None
     return tuple(
-        Assumption(group, _sentence(text, names[group]), tuple(workloads[group]))
+        Assumption(
+            group,
+            _sentence(text, names[group]),
+            tuple(workloads[group]),
+            tuple(f"{kind} {name}" for kind, kind_names in names[group].items() for name in kind_names),
+        )
         for group, (text, _kinds) in _GROUPS.items()
         if workloads[group]
     )

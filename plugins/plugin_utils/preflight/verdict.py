@@ -145,11 +145,15 @@ class Suppressed:
 
 @dataclass(frozen=True, slots=True)
 class Assumption:
-    """Something that the report does not read, and on which workloads depend that will start again."""
+    """Something that the report does not read, and on which workloads depend that will start again.
+
+    names: everything that the message counts, such as "image registry.example.com/shop:1".
+    """
 
     kind: str
     message: str
     workloads: tuple[str, ...]
+    names: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """For a report."""

@@ -13,7 +13,7 @@ import re
 
 from ..verdict import Report, ReportFinding
 from . import page
-from .view import NAMED, FindingGroup, ReportPart, ReportRow, View, create_view
+from .view import MOST, NAMED, FindingGroup, ReportPart, ReportRow, View, create_view
 from .words import format_number, sentence
 
 # A line's evidence; more of it is in the JSON.
@@ -111,6 +111,8 @@ def _render_line(line: ReportRow, columns: tuple[str, ...]) -> str:
         ids = "".join(f" {id_}" for id_ in line.findings if id_ not in line.cells[2])
         reason = _ID.sub(lambda match: _link_finding(match[0]), cells[1] + ids)
         cells[1] = reason + _render_evidence(line.evidence)
+    elif line.evidence:
+        cells[-1] += _render_evidence(line.evidence, "All of them", MOST)
     data = "".join(f'<td data-label="{column}">{cell}</td>' for column, cell in zip(columns[1:], cells, strict=True))
     return f'<tr><th scope="row">{head}</th>{data}</tr>\n'
 
@@ -119,12 +121,12 @@ def _link_finding(name: str) -> str:
     return f'<a href="#{page.text(name)}">{page.text(name)}</a>'
 
 
-def _render_evidence(evidence: tuple[str, ...]) -> str:
+def _render_evidence(evidence: tuple[str, ...], summary: str = "Evidence", most: int = _EVIDENCE) -> str:
     if not evidence:
         return ""
-    items = "".join(f"<li>{page.text(item)}</li>" for item in evidence[:_EVIDENCE])
-    rest_item = f"<li>and {len(evidence) - _EVIDENCE:,} more</li>" if len(evidence) > _EVIDENCE else ""
-    return f"<details><summary>Evidence</summary><ul>{items}{rest_item}</ul></details>"
+    items = "".join(f"<li>{page.text(item)}</li>" for item in evidence[:most])
+    rest_item = f"<li>and {len(evidence) - most:,} more</li>" if len(evidence) > most else ""
+    return f"<details><summary>{summary}</summary><ul>{items}{rest_item}</ul></details>"
 
 
 def _render_findings(view: View) -> str:

@@ -231,14 +231,17 @@ def _refer_to_steps(part: ReportPart, first: Iterable[FindingGroup]) -> ReportPa
 
 
 def _create_assumptions(report: Report) -> ReportPart:
-    rows = [
-        (
-            format_number(len(assumption.workloads), "workload"),
-            " -> ".join(filter(None, (assumption.message, CHECKS.get(assumption.kind)))),
+    lines = (
+        ReportRow(
+            cells=(
+                format_number(len(assumption.workloads), "workload"),
+                " -> ".join(filter(None, (assumption.message, CHECKS.get(assumption.kind)))),
+            ),
+            evidence=assumption.names,
         )
         for assumption in report.assumptions
-    ]
-    return _create_part("assumptions", "Assumptions", ("For", "Assumed, and how to check it"), rows)
+    )
+    return ReportPart("assumptions", "Assumptions", ("For", "Assumed, and how to check it"), tuple(lines))
 
 
 def _create_roll(roll: Roll | None) -> ReportPart:

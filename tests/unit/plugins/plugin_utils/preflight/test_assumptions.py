@@ -17,6 +17,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
 from situations.base import VSPHERE, operator
 from situations.cluster import SHOP, claim_of, csi, healthy, install, pod_spec, smb, volume, workload
 from situations.named import SITUATIONS
+from situations.real_clusters import REAL_CLUSTERS
 from situations.taken import PAIRS
 from situations.world import World
 
@@ -44,6 +45,17 @@ def test_an_ordinary_cluster_has_three_assumptions_that_every_form_of_the_report
     assert '<h2 id="verdict">Ready, if 3 assumptions hold</h2>' in render_html(report)
     assert render_brief(report)[0].startswith("Ready, if 3 assumptions hold: ")
     assert json.loads(json.dumps(report.as_dict()))["assumptions"][0]["workload_count"] == len(report.workloads)
+
+
+def test_page_and_json_list_everything_that_an_assumption_counts() -> None:
+    report = evaluate(REAL_CLUSTERS["eks"].world(trouble=False).snapshot())
+    references = next(one for one in report.assumptions if one.kind == "references")
+    names = next(one["names"] for one in report.as_dict()["assumptions"] if one["kind"] == "references")
+    assert "8 images (" in references.message
+    assert "and 5 more)" in references.message
+    assert sum(name.startswith("image ") for name in names) == 8
+    page = render_html(report)
+    assert [name for name in names if f"<li>{name}</li>" not in page] == []
 
 
 @pytest.mark.parametrize(("server", "is_assumed"), [("first", True), ("second", False)])
