@@ -139,7 +139,7 @@ def find_quota_excess(quota: ResourceQuota, usage: Usage, more_pods: int) -> str
     hard, used = dict(quota.hard), dict(quota.used or ())
     for name, amount in usage.items():
         if amount and name in hard and used.get(name, 0) + more_pods * amount > hard[name]:
-            addition = f", and {format_amount(name, more_pods * amount)} more are needed" if more_pods else ""
+            addition = f", and its pods need {format_amount(name, more_pods * amount)} more" if more_pods else ""
             allowed, in_use = format_amount(name, hard[name]), format_amount(name, used.get(name, 0))
             return f"it allows {allowed} of {name}, {in_use} are used{addition}"
     return ""

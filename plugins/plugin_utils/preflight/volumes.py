@@ -23,6 +23,7 @@ from ..catalog.capability import RequestedVolume, VolumeSupport
 from ..catalog.translation import TranslationError, build_google_location, choose_google_mode
 from ..catalog.versions import Version
 from .facts.cluster import PROFILE
+from .facts.placement import describe_terms
 from .facts.storage import ObservedVolume
 from .index import BY_NAME, Index, version_of
 from .known import create_finding, report_unread_lists
@@ -288,7 +289,8 @@ class _Volume:
         if not self._subject.user_nodes:
             because = "no Windows node accepts the pods that use it"
             return self._create_answer("unknown", 0, because)
-        message = "its nodeAffinity matches none of the Windows nodes that its workload may run on"
+        terms = describe_terms(self._subject.terms or ())
+        message = f"its nodeAffinity ({terms}) matches none of the Windows nodes that its workload may run on"
         remedy, nodes = "add a Windows node in its zone, or move the data", self._subject.user_nodes
         return self._refuse("CSI-V17", message, remedy, nodes, "no")
 

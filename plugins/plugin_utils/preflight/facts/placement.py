@@ -59,6 +59,24 @@ def write_terms(terms: tuple[Term, ...] | None) -> dict[str, Any] | None:
     return {"nodeSelectorTerms": [{"matchExpressions": labels, "matchFields": names} for labels, names in by_term]}
 
 
+_NAMED_VALUES = 3
+
+
+def describe_terms(terms: tuple[Term, ...]) -> str:
+    """Terms as kubectl writes selectors: "zone in (a, b),disk or !gpu"."""
+    return " or ".join(",".join(map(_describe_requirement, term)) for term in terms)
+
+
+def _describe_requirement(requirement: Requirement) -> str:
+    values = ", ".join(requirement.values[:_NAMED_VALUES])
+    values += f" and {len(requirement.values) - _NAMED_VALUES} more" if len(requirement.values) > _NAMED_VALUES else ""
+    if requirement.operator in ("In", "NotIn"):
+        return f"{requirement.key} {requirement.operator.lower()} ({values})"
+    if requirement.operator in ("Exists", "DoesNotExist"):
+        return f"{'!' if requirement.operator == 'DoesNotExist' else ''}{requirement.key}"
+    return f"{requirement.key} {requirement.operator} {values}"
+
+
 @dataclass(frozen=True, slots=True)
 class Toleration:
     """A taint that a pod accepts."""

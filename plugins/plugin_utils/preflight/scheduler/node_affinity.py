@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ..facts.placement import ANYWHERE
+from ..facts.placement import ANYWHERE, describe_terms
 from ..index import Index
 from ..walk.steps import PodToStart, Split
 
@@ -27,5 +27,5 @@ class NodeAffinity:
                 split.block(outside, "CSI-W20", message, "label the nodes, or recreate the pods with another selector")
         if placement.terms is not None:
             outside = index.all & ~index.find_matching(placement.terms, exact=True)
-            message = "its required node affinity does not match the node"
+            message = f"its required node affinity ({describe_terms(placement.terms)}) does not match the node"
             split.block(outside, "CSI-W20", message, "label the nodes, or recreate the pods with another affinity")

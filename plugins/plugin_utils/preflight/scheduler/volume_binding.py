@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ...catalog import in_tree
 from ...catalog.translation import TranslationError, parse_ebs_id, translate_topology
-from ..facts.placement import read_terms, write_terms
+from ..facts.placement import describe_terms, read_terms, write_terms
 from ..facts.storage import ObservedClass, ObservedVolume
 from ..index import Index
 from ..walk.claims import Claims, Request, find_reaching_nodes
@@ -73,7 +73,8 @@ class VolumeBinding:
             split.block(migrated, "CSI-W20", message, remedy)
             split.doubt(split.nodes, "CSI-W21", message, remedy)
         if outside & split.nodes:
-            message = f"{request.volume_key}: nodeAffinity of volume {volume.name} does not match the node"
+            terms = f" ({describe_terms(volume.terms)})" if volume.terms else ""
+            message = f"{request.volume_key}: nodeAffinity of volume {volume.name}{terms} does not match the node"
             remedy = "add a node that reaches the volume, or copy the data to another volume"
             if volume.source.field == "local" and not self._match_affinity(volume):
                 message = f"{request.volume_key}: volume {volume.name} is a disk of a deleted node"

@@ -64,9 +64,15 @@ def test_amounts_are_written_as_quantities() -> None:
 
 def test_a_quota_is_named_with_the_command_that_changes_it() -> None:
     finding = find_finding(evaluate_imperfect_cluster("eks"), "CSI-W20", "ResourceQuota")
-    excess = "it allows 12Gi of requests.memory, 11Gi are used, and 2Gi more are needed"
+    excess = "it allows 12Gi of requests.memory, 11Gi are used, and its pods need 2Gi more"
     assert finding.message == f"ResourceQuota erp/erp-quota refuses its pods: {excess}"
     assert finding.remedy == "raise the quota: kubectl -n erp edit resourcequota erp-quota"
+
+
+def test_a_volume_that_no_node_reaches_says_where_it_is() -> None:
+    finding = find_finding(evaluate_imperfect_cluster("aks"), "CSI-W20", "pvc-ftp-data")
+    place = "topology.disk.csi.azure.com/zone in (westeurope-3)"
+    assert finding.message == f"erp/ftp-data: nodeAffinity of volume pvc-ftp-data ({place}) does not match the node"
 
 
 def test_the_first_step_is_the_plugin_that_most_workloads_need() -> None:
