@@ -50,6 +50,7 @@ _GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         (
             "image", "Secret", "ConfigMap", "SecretProviderClass", "class parameter", "host path", "path in a volume",
             "user account", "runtime handler", "SMB server with several Secrets",
+            "service of Windows",
         ),
     ),
     # Everything else, so that no kind of dependency is left out.
@@ -64,6 +65,7 @@ _ALWAYS = ("admission", "room")
 _PLURALS = {
     "SecretProviderClass": "SecretProviderClasses",
     "SMB server with several Secrets": "SMB servers with several Secrets",
+    "service of Windows": "services of Windows",
 }
 _NAMED = 3
 
@@ -87,7 +89,7 @@ def collect_assumptions(
             workloads[group][workload.key] = None
         dependencies = [*of_nodes, *_list_dependencies(index, subjects, workload, servers)]
         if upgrades:
-            dependencies += _list_node_dependencies(subjects, workload)
+            dependencies += _list_node_dependencies(index, subjects, workload)
         for dependency in dependencies:
             group = _GROUP_OF.get(dependency.kind, "fields")
             names[group][dependency.kind][dependency.name] = None
@@ -138,7 +140,7 @@ def _list_dependencies(
         yield from (dependency for plugin in providers for dependency in plugin.dependencies)
 
 
-def _list_node_dependencies(subjects: Subjects, workload: Workload) -> Iterable[Dependency]:
+def _list_node_dependencies(index: Index, subjects: Subjects, workload: Workload) -> Iterable[Dependency]:
     """What a workload has of nodes that an upgrade by replacement, as clouds do it, takes away."""
     template = workload.template
     if template is not None:
@@ -151,6 +153,8 @@ def _list_node_dependencies(subjects: Subjects, workload: Workload) -> Iterable[
         of_node = any(part.key in _OF_ONE_NODE or part.field for term in subject.terms or () for part in term)
         if of_node or subject.source.field in ("local", "hostPath"):
             yield Dependency("node reference", f"local disk of {subject.title}")
+        if any(provider.plugin and provider.plugin.gate.pipes for provider in index.providers.get(subject.driver, ())):
+            yield Dependency("service of Windows", "csi-proxy on nodes that the upgrade replaces")
 
 
 def _sentence(text: str, names: Mapping[str, Mapping[str, None]]) -> str:

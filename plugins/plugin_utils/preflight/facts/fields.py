@@ -368,12 +368,12 @@ POD_SPEC = _table(
         "names and addresses inside the pod": "dnsConfig dnsPolicy enableServiceLinks hostAliases hostname hostnameOverride "
         "setHostnameAsFQDN subdomain",
         "the API server refuses it in templates": "ephemeralContainers",
-        "others wait for it, the pod does not": "readinessGates",
         "a missing one is a warning; that images can be pulled is assumed": "imagePullSecrets",
         "the token comes from the API server": "automountServiceAccountToken",
         _ON_LINUX: "hostIPC hostPID hostUsers shareProcessNamespace",
     },
-    assumed={"field": "schedulingGroup"},
+    # A StatefulSet and a budget wait for what another controller sets.
+    assumed={"field": "readinessGates schedulingGroup"},
     present={_PLACEMENT: "schedulingGates"},
     affinity=_AFFINITY,
     containers=[_CONTAINER],

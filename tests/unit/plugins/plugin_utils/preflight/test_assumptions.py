@@ -58,6 +58,13 @@ def test_page_and_json_list_everything_that_an_assumption_counts() -> None:
     assert [name for name in names if f"<li>{name}</li>" not in page] == []
 
 
+def test_that_replaced_nodes_have_csi_proxy_is_assumed_where_a_driver_uses_it() -> None:
+    for target, is_assumed in ((Target(kubernetes="1.37"), True), (Target(), False)):
+        report = evaluate(healthy().snapshot(), Options(target=target))
+        message = "1 service of Windows (csi-proxy on nodes that the upgrade replaces)"
+        assert (message in assumed(report)["references"]) == is_assumed
+
+
 @pytest.mark.parametrize(("server", "is_assumed"), [("first", True), ("second", False)])
 def test_that_an_smb_server_has_one_user_is_assumed_where_its_shares_have_several_secrets(
     server: str, is_assumed: bool
@@ -135,6 +142,7 @@ def test_a_field_that_no_code_reads_is_an_assumption(place: dict[str, Any]) -> N
             ("ConfigMap", "shop/settings"),
         ),
         ({"resourceClaims": [{"name": "gpu", "resourceClaimName": "one-gpu"}]}, ("device", "one-gpu")),
+        ({"readinessGates": [{"conditionType": "example.com/reached"}]}, ("field", "spec.readinessGates")),
         (
             {"initContainers": [{"name": "init", "image": "registry.example.com/init:1"}]},
             ("image", "registry.example.com/init:1"),
