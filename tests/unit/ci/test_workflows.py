@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 import yaml
 from ci import machine, paths, venvs
+from integration import real_awx
+from unit.plugins.shown import BESIDE, blocks
 
 GITHUB = paths.ROOT / ".github"
 WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
@@ -48,6 +50,14 @@ def test_the_nightly_run_installs_what_the_tests_of_kerberos_need() -> None:
     assert set(line.partition("--no-install-recommends")[2].split()) == set(machine.FOR_KERBEROS)
 
 
+def test_the_nightly_run_fetches_the_awx_of_its_tests_as_contributors_do() -> None:
+    page = next(page for page in BESIDE if page.name == "CONTRIBUTING.md")
+    (block,) = (block.text for block in blocks(page) if "AWX_SOURCE" in block.text)
+    needed = [line.removeprefix("$ ") for line in block.splitlines()]
+    assert f" -b {real_awx.RELEASE} " in block
+    assert [line for line in commands().splitlines() if line in needed] == needed
+
+
 def test_the_setup_has_a_python_for_every_line_and_a_new_enough_go() -> None:
     pythons = given("actions/setup-python", "python-version").split()
     assert [name for name, lines in venvs.LANES.items() if lines[0] not in pythons] == []
@@ -66,7 +76,7 @@ def test_every_line_has_its_unit_tests() -> None:
 
 def test_every_target_is_one_of_the_makefile() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (paths.ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    called = set(re.findall(r"^\s*make ([a-z-]+)", commands(), re.MULTILINE))
+    called = set(re.findall(r"^\s*(?:AWX_SOURCE=\S+ )?make ([a-z-]+)", commands(), re.MULTILINE))
     assert called <= targets
     assert {"check", "unit", "lab-tests", "torture"} <= called
 
