@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ci.links import GITHUB, SITE, find_broken_links
+from ci.links import GITHUB, PAGES, SITE, find_broken_links
 
 
 @pytest.mark.parametrize(
@@ -23,10 +23,14 @@ from ci.links import GITHUB, SITE, find_broken_links
         ("https://example.com/anything", False),
         ("page.md", False),
         ("pages.md", True),
+        (f"{PAGES}/lab.rst", True),
+        (f"{GITHUB[0]}{PAGES}/lab.rst", True),
     ],
 )
 def test_a_link_without_its_page_anchor_or_file_is_found(tmp_path: Path, link: str, broken: bool) -> None:
     (tmp_path / "page.md").write_text(f"Read [the page]({link}).\n", encoding="utf-8")
+    (tmp_path / PAGES).mkdir(parents=True)
+    (tmp_path / PAGES / "lab.rst").touch()
     pages = tmp_path / "site" / "docsite"
     pages.mkdir(parents=True)
     (pages.parent / "index.html").touch()
