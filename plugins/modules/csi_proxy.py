@@ -86,7 +86,8 @@ options:
         through the connection. Relative paths are searched in C(files).
       - User information and query of a URL, such as a signature, are sent to the node's curl through its standard input.
         They do not appear on a command line, in output or in logs.
-      - Required if the node does not have the release yet.
+      - Required if the node does not have the release yet. A file with the name of another release, such as
+        C(csi-proxy-1.2.1.exe), is refused.
     type: str
   checksum:
     description:

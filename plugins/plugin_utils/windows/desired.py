@@ -29,6 +29,8 @@ _SHARED = re.compile(
     re.IGNORECASE,
 )
 _PATH_LIMIT = 240
+# As the playbook build_csi_proxy names its file.
+_RELEASE_FILE = re.compile(r"csi-proxy-v?(\d+\.\d+\.\d+)\.exe")
 LOG_FILE = r"C:\var\log\csi-proxy\csi-proxy.log"
 """Where OpenShift's must-gather collects it."""
 
@@ -132,7 +134,7 @@ def build_desired(options: Mapping[str, Any]) -> model.Desired:
         state="staged" if options["state"] == "staged" else "present",
         version=version,
         sha256=digest,
-        source=_build_source(options),
+        source=_build_source(options, version),
         install_dir=install_dir,
         flags=_render_flags(options, version),
         log_file=LOG_FILE,
@@ -150,10 +152,18 @@ def build_desired(options: Mapping[str, Any]) -> model.Desired:
     return desired
 
 
-def _build_source(options: Mapping[str, Any]) -> model.ExecutableSource | None:
+def _build_source(options: Mapping[str, Any], version: str) -> model.ExecutableSource | None:
     location = options.get("source")
     if not location:
         return None
+    file_name = re.split(r"[/\\]", location.partition("?")[0])[-1]
+    match = _RELEASE_FILE.fullmatch(file_name)
+    if match and catalog.parse_version(match[1]) != catalog.parse_version(version):
+        raise ChangeRefusedError(
+            "release_mismatch",
+            f"source: the file is {file_name}, expected csi-proxy {version} (version).",
+            "Set csi_proxy_version, csi_proxy_source and csi_proxy_checksum of one release.",
+        )
     source = model.ExecutableSource(
         location, options.get("source_proxy") or "", bool(options["source_check_revocation"])
     )

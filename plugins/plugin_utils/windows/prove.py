@@ -80,6 +80,8 @@ def converge(
             if check:
                 if probe and desired.source is not None and to_do.has("fetch"):
                     stage.probe(node, desired, desired.source)
+                if desired.source is not None and to_do.has("push"):
+                    stage.check_local_file(desired, desired.source)
                 return ConvergeResult(True, first, tuple(steps), diff)
             to_do = _make_plan(desired, snapshot, lock)
             steps += [step for step in to_do.steps if step not in steps]

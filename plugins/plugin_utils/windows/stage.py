@@ -9,6 +9,7 @@ run that has ended, never touches what another one stages. A verified staging di
 
 from __future__ import annotations
 
+import hashlib
 import io
 import re
 import tarfile
@@ -117,6 +118,30 @@ def build_push_steps(desired: model.Desired, identity: str) -> list[tuple[str, C
     ]
 
 
+def check_local_file(desired: model.Desired, source: model.ExecutableSource) -> None:
+    """Compare the file on the controller with the checksum before it is sent. NodeError ``checksum_mismatch`` or ``source_missing``."""
+    path = Path(source.location)
+    try:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise _build_unreadable_error(path, error) from error
+    if digest != desired.sha256:
+        raise NodeError(
+            "checksum_mismatch",
+            f"The file {path} on the controller has SHA-256 {digest}, expected {desired.sha256} (checksum).",
+            remedy="Set csi_proxy_source and csi_proxy_checksum of one file.",
+        )
+
+
+def _build_unreadable_error(path: Path, error: OSError) -> NodeError:
+    return NodeError(
+        "source_missing",
+        f"source: {path} cannot be read on the controller: {error}.",
+        remedy="Name a file that the controller can read, or a URL that the node can reach.",
+    )
+
+
 def pack_executable(path: Path) -> BinaryIO:
     """The executable as a gzip archive, ready to be read from the start. NodeError ``source_missing`` when it is no file."""
     spool = tempfile.TemporaryFile()  # noqa: SIM115 - it is returned open, and closed by the caller
@@ -129,11 +154,7 @@ def pack_executable(path: Path) -> BinaryIO:
                 archive.addfile(entry, source)
     except OSError as error:
         spool.close()
-        raise NodeError(
-            "source_missing",
-            f"source: {path} cannot be read on the controller: {error}.",
-            remedy="Name a file that the controller can read, or a URL that the node can reach.",
-        ) from error
+        raise _build_unreadable_error(path, error) from error
     spool.seek(0)
     return spool
 

@@ -69,6 +69,8 @@ def test_a_checksum_may_be_what_sha256sum_wrote(form: str) -> None:
         ({"install_dir": r"C:\%TEMP%"}, "bad_value", "%"),
         ({"install_dir": "C:\\" + "x" * 230}, "bad_path", "longer"),
         ({"kubelet_path": r"\\server\share"}, "bad_path", "kubelet_path"),
+        ({"source": "http://mirror/csi-proxy-1.2.1.exe?sig=1"}, "release_mismatch", "expected csi-proxy 1.3.0"),
+        ({"source": "./dist/csi-proxy-v1.1.3.exe"}, "release_mismatch", "csi_proxy_checksum of one release"),
         ({"source": "http://mirror/a b.exe"}, "bad_value", "' '"),
         ({"source": "http://mirror/a.exe", "source_proxy": "http://p\tq"}, "bad_value", "source_proxy"),
     ],
@@ -102,6 +104,14 @@ def test_a_refused_url_does_not_show_what_is_secret_in_it(url: str) -> None:
             wanted(**{"source": "http://mirror/x.exe", option: url})
         assert "store.example.com" in str(refused.value)
         assert "SECRET" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["csi-proxy-1.3.0.exe", "csi-proxy-v1.3.0.exe", "csi-proxy.exe", "csi-proxy-10.0.17763.1.exe"]
+)
+def test_a_source_that_is_named_for_no_other_release(name: str) -> None:
+    location = f"https://mirror.example.com/1.2.1/{name}"
+    assert wanted(source=location).source == model.ExecutableSource(location)
 
 
 def test_the_recommended_release_is_the_default() -> None:

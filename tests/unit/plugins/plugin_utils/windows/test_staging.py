@@ -98,6 +98,20 @@ def test_check_mode_asks_whether_the_node_can_download_and_writes_nothing(host: 
     assert host.observe(wanted(artifact)).install_dir_exists is False
 
 
+def test_a_file_of_the_controller_is_compared_with_its_checksum_before_the_first_change(
+    host: Host, artifacts: Artifacts
+) -> None:
+    artifact = artifacts.csi_proxy(NEW)
+    location = str(artifact.path)
+    assert host.run(wanted(artifact, source=location), check=True).changed
+    error = failed(host, wanted(artifact, source=location, checksum="0" * 64), probe=True)
+    assert (error.reason, location in str(error)) == ("checksum_mismatch", True), str(error)
+    # The host need not read it: it has the release.
+    host.run(wanted(artifact))
+    artifact.path.unlink()
+    assert not host.run(wanted(artifact, source=location), check=True).changed
+
+
 @pytest.mark.parametrize("tool", ["curl", "tar", "certutil"])
 def test_a_tool_that_is_not_there(host: Host, artifacts: Artifacts, tool: str) -> None:
     """After ``||`` cmd.exe gives 1 for a program that it does not find, as tar does for a damaged archive."""
