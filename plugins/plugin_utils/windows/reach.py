@@ -93,6 +93,8 @@ def _explain_tls_and_proxies(text: str, way: Way) -> tuple[str, str] | None:
 def _explain_connection(text: str, way: Way) -> tuple[str, str] | None:
     endpoint = way.endpoint
     service = "the WinRM service and its listener" if way.scheme else "the service sshd"
+    # Ansible takes ssh where ansible_connection is not set.
+    not_ssh = "" if way.scheme else " For WinRM, set ansible_connection to winrm."
     if "Host key verification failed" in text or "REMOTE HOST IDENTIFICATION HAS CHANGED" in text:
         changed = "has changed" if "HAS CHANGED" in text else "is not known to the controller"
         return (
@@ -105,7 +107,7 @@ def _explain_connection(text: str, way: Way) -> tuple[str, str] | None:
             "Check that ssh reaches the jump host, that the jump host permits forwarding, and that it reaches the node.",
         )
     if "banner line contains invalid characters" in text or "Bad remote protocol version" in text:
-        return (f"The service on {endpoint} is not an SSH server.", "Correct ansible_port (22 by default).")
+        return (f"The service on {endpoint} is not an SSH server.", f"Correct ansible_port (22 by default).{not_ssh}")
     if re.search(r"kex_exchange_identification|[Ss]ession open refused|shell request failed", text):
         return (
             f"The ssh server on {endpoint} refuses another connection.",
@@ -119,11 +121,11 @@ def _explain_connection(text: str, way: Way) -> tuple[str, str] | None:
     if "Connection refused" in text:
         return (
             f"Nothing listens on {endpoint} (connection refused).",
-            f"Correct ansible_port, or start {service} on the host.",
+            f"Correct ansible_port, or start {service} on the host.{not_ssh}",
         )
     if re.search(r"[Tt]imed out|ConnectTimeout|ReadTimeout", text):
         return (
             f"{endpoint} does not answer in time.",
-            f"Check that the host is up and that no firewall drops packets to this port. Then check {service}.",
+            f"Check that the host is up and that no firewall drops packets to this port. Then check {service}.{not_ssh}",
         )
     return None
