@@ -75,7 +75,7 @@ class ActionModule(ClusterAction):
         ]
         matching = match_hosts(hosts, [Node.from_object(node) for node in nodes])
         if options["require"] and matching.errors:
-            raise TaskError("\n".join(matching.errors.values()), "host_unmatched")
+            raise TaskError("\n".join(dict.fromkeys(matching.errors.values())), "host_unmatched")
         self.result.update(
             nodes=describe_nodes(nodes),
             matched=matching.matched,

@@ -92,8 +92,11 @@ def _match_one(host: Host, nodes: list[Node]) -> Node | str:
     by_address = [node for node in nodes if addresses & {_address(address) for address in node.addresses}]
     candidates = [node for node in by_name if node in by_address]
     expected = f"a Windows Node: {_join_values(node.name for node in nodes)}"
+    remedy = "Check that the host belongs to this cluster, and set kubewin_node_name for it"
     if host.claimed_node is not None:
-        expected = f"Node {host.claimed_node} (kubewin_node_name)"
+        unknown = host.claimed_node not in {node.name for node in nodes}
+        expected = f"Node {host.claimed_node} (kubewin_node_name){', which is no Windows Node' if unknown else ''}"
+        remedy = "Correct kubewin_node_name of the host, or remove it"
         # Behind address translation no Node has the address, and the user names the right one.
         candidates = [node for node in by_address or by_name if node.name == host.claimed_node]
     elif not candidates and not (by_name and by_address):
@@ -101,9 +104,9 @@ def _match_one(host: Host, nodes: list[Node]) -> Node | str:
     if len(candidates) == 1:
         return candidates[0]
     return (
-        f"host {host.inventory_name} reports name {_join_values(host.names)} and addresses {_join_values(host.addresses)}, expected those "
+        f"host {host.inventory_name} reports name {_join_values(dict.fromkeys(host.names))} and addresses {_join_values(host.addresses)}, expected those "
         f"of {expected}. By name it is Node {_join_values(node.name for node in by_name)}, by address Node "
-        f"{_join_values(node.name for node in by_address)}. Check that the host belongs to this cluster, and set kubewin_node_name for it"
+        f"{_join_values(node.name for node in by_address)}. {remedy}"
     )
 
 

@@ -47,7 +47,8 @@ def test_a_host_that_agrees_with_one_node_is_that_node(given: Host, expected: st
         ),
         pytest.param(
             host("WIN-1", "10.0.0.11", "win-9"),
-            "expected those of Node win-9 (kubewin_node_name)",
+            "expected those of Node win-9 (kubewin_node_name), which is no Windows Node. By name it is Node win-1, by address Node "
+            "win-1. Correct kubewin_node_name of the host, or remove it",
             id="claimed Node unknown",
         ),
         pytest.param(
