@@ -81,16 +81,16 @@ class ActionModule(ClusterAction):
         )
         if not is_passed(diagnoses, options["fail_on"]):
             # The list above it on the screen has all of them.
-            self.result["place"] = "fix item 1 first."
+            self.result["failure_place"] = "fix item 1 first."
             first = diagnoses[0]
             expected = "" if first.expected == ABSENCE else f", expected: {first.expected}"
             raise TaskError(f"{first.object}: {first.found}{expected}. {first.remedy}", "not_ready")
 
     def _read_cluster(self, options: Mapping[str, Any], hosts: Sequence[HostFacts]) -> ClusterFacts:
         drivers = [DRIVERS[name] for name in options["drivers"] if name in DRIVERS]
-        readiness = self._report_readiness(details=bool(options["workload"]))
+        readiness = self._report_readiness()
         report: dict[str, Any] = {
-            "blockers": readiness.get("blockers") or (),
+            "findings": select_findings((readiness.get("report") or {}).get("findings") or ()),
             "unread": "" if readiness.get("verdict") else str(readiness.get("msg") or "it was not made."),
         }
         try:
@@ -107,13 +107,22 @@ class ActionModule(ClusterAction):
         except ClusterError as error:
             return ClusterFacts(reason=error.reason, problem=str(error), **report)
 
-    def _report_readiness(self, *, details: bool) -> Mapping[str, Any]:
-        """The verdict and the blockers of the readiness report, or why there is none."""
+    def _report_readiness(self) -> Mapping[str, Any]:
+        """The verdict and the readiness report, or why there is none."""
         hosts = list_csi_proxies(self.task_vars)
         try:
-            return self.call(preflight_info.ActionModule, hosts=hosts, details=details, before=True)
+            return self.call(preflight_info.QuietReport, hosts=hosts, details=True)
         except TaskError as error:
             return {"msg": str(error), **error.returned}
+
+
+def select_findings(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The blockers and the warnings of a readiness report, of each at most as many as a reader is shown."""
+    of_severity = {
+        severity: [finding for finding in findings if finding["severity"] == severity]
+        for severity in ("blocker", "warning")
+    }
+    return [finding for selected in of_severity.values() for finding in selected[: preflight_info.NAMED]]
 
 
 def read_controller() -> ControllerPackages:

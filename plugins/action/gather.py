@@ -89,8 +89,8 @@ class ActionModule(ClusterAction):
         hosts = list_csi_proxies(self.task_vars)
         try:
             self.call(
-                preflight_info.ActionModule,
-                hosts=hosts, output_dir=str(folder / "readiness"), details=False, before=True,
+                preflight_info.QuietReport,
+                hosts=hosts, output_dir=str(folder / "readiness"), details=False,
             )  # fmt: skip
         except TaskError as error:
             return "" if "verdict" in error.returned else str(error)

@@ -138,8 +138,8 @@ class ActionModule(ClusterAction):
                 self.result["paths"] = write_report(report, snapshot, params["output_dir"])
             except OSError as error:
                 raise TaskError(
-                    f"cannot write the report to {params['output_dir']}: {error.strerror}. Set output_dir to a "
-                    "writable directory, or leave it unset.",
+                    f"cannot write the report to {params['output_dir']}: {error.strerror}. Set output_dir "
+                    "(kubewin_output_dir) to a writable directory, or leave it unset.",
                     "configuration",
                 ) from error
         if not is_passed(counted, params["fail_on"]):
@@ -165,12 +165,20 @@ class ActionModule(ClusterAction):
         self.display(*render_lines(self.result, brief=brief))
 
 
+class QuietReport(ActionModule):
+    """The report for an action that shows its own result."""
+
+    def _show_report(self, *, brief: bool) -> None:
+        pass
+
+
 def read_file(option: str, path: str) -> dict[str, Any]:
     """A JSON object of an earlier run. ValueError names the option and what is wrong with the file."""
     try:
         data = decode(msgspec.json.decode, encode_json_controls(Path(path).read_bytes()))
     except (OSError, ValueError) as error:
-        raise ValueError(f"{option} {path} cannot be read: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ValueError(f"{option} {path} cannot be read: {why}. Name a file that an earlier run wrote.") from error
     if not isinstance(data, dict):
         raise ValueError(f"{option} {path}: found {type(data).__name__}, expected a file that an earlier run wrote")
     return data
@@ -178,8 +186,9 @@ def read_file(option: str, path: str) -> dict[str, Any]:
 
 def load_snapshot(path: str) -> Snapshot:
     """A snapshot that an earlier run wrote. ValueError says what is wrong with it."""
+    data = read_file("snapshot_from", path)
     try:
-        return Snapshot.from_dict(read_file("snapshot_from", path))
+        return Snapshot.from_dict(data)
     except ValueError as error:
         raise ValueError(f"snapshot_from {path}: {error}") from error
 

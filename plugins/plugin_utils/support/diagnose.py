@@ -126,15 +126,15 @@ class ShareUse:
 class ClusterFacts:
     """The cluster. problem, reason: why it was not read. lacking: rules by role. events: (object, message) of failed mounts.
 
-    blockers: of the readiness report. unread: why there is no report. shares: who uses SMB shares, where a mapping or mount is wrong,
-    None if it was not read. workload: the only one to diagnose.
+    findings: blockers and warnings of the readiness report. unread: why there is no report. shares: who uses SMB shares, where a
+    mapping or mount is wrong, None if it was not read. workload: the only one to diagnose.
     """
 
     reason: str = ""
     problem: str = ""
     lacking: Mapping[str, Sequence[str]] = field(default_factory=dict)
     events: Sequence[tuple[str, str]] = ()
-    blockers: Sequence[Mapping[str, Any]] = ()
+    findings: Sequence[Mapping[str, Any]] = ()
     unread: str = ""
     shares: Sequence[ShareUse] | None = None
     workload: WorkloadFacts | None = None
@@ -194,7 +194,7 @@ def diagnose(
         hosts = [host for host in hosts if host.node in nodes]
         lacking = {role: rules for role, rules in cluster.lacking.items() if role == "kubewin-preflight"}
         events = [event for event in cluster.events if event[0] in names]
-        cluster = replace(cluster, lacking=lacking, events=events, blockers=workload.causes)
+        cluster = replace(cluster, lacking=lacking, events=events, findings=workload.causes)
     diagnoses = [
         *_diagnose_controller(controller, hosts),
         *_diagnose_cluster(cluster),
@@ -398,13 +398,13 @@ def _diagnose_driver(cluster: ClusterFacts, reported: set[str], unread: set[str]
     if cluster.unread and not cluster.problem:
         problem, remedy = _split_problem(cluster.unread)
         yield Diagnosis("driver", "CSI-X18", "blocker", "readiness report", problem, "a report", remedy)
-    for blocker in cluster.blockers:
+    for finding in cluster.findings:
         # What a host reported is in the layer of csi-proxy already.
-        follows = blocker["id"] in _UNPROVEN and any(blocker["object"].startswith(f"Node {node},") for node in unread)
-        if blocker["id"] not in reported and not follows:
-            severity: Severity = "warning" if blocker["id"] == _OF_A_DRAIN else blocker.get("severity", "blocker")
-            texts = blocker["object"], blocker["message"], ABSENCE, blocker["remedy"]
-            yield Diagnosis("driver", blocker["id"], severity, *texts)
+        follows = finding["id"] in _UNPROVEN and any(finding["object"].startswith(f"Node {node},") for node in unread)
+        if finding["id"] not in reported and not follows:
+            severity: Severity = "warning" if finding["id"] == _OF_A_DRAIN else finding.get("severity", "blocker")
+            texts = finding["object"], finding["message"], ABSENCE, finding["remedy"]
+            yield Diagnosis("driver", finding["id"], severity, *texts)
 
 
 def is_conflict(message: str) -> bool:

@@ -69,6 +69,7 @@ def test_wrong_options_are_refused_by_name_before_any_connection(tmp_path: Path)
         assert result["failed"], options
         assert result["reason"] == "configuration"
         assert words in result["msg"]
+        assert str(options).count(str(tmp_path)) == result["msg"].count(str(tmp_path))
 
 
 def test_a_report_that_cannot_be_written_is_an_error_and_is_not_lost(tmp_path: Path) -> None:

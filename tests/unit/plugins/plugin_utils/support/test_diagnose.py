@@ -123,7 +123,7 @@ PLANTED: dict[str, tuple[ControllerPackages, ClusterFacts, HostFacts, str, str]]
     "missing pipes": (
         CONTROLLER, CLUSTER, state(serving=False, missing_pipes=["csi-proxy-smb-v1"]), "csi-proxy", "kubewin.csi.enable_csi"),
     "a second csi-proxy": (CONTROLLER, CLUSTER, state(findings=[FOUND]), "csi-proxy", "sc.exe delete x"),
-    "a driver that is not registered": (CONTROLLER, replace(CLUSTER, blockers=[BLOCKER]), HOST, "driver", "enable_csi"),
+    "a driver that is not registered": (CONTROLLER, replace(CLUSTER, findings=[BLOCKER]), HOST, "driver", "enable_csi"),
     "a stale SMB mapping": (
         CONTROLLER, CLUSTER, state(smb_mappings=[{"local": "", "remote": r"\\nas\x", "status": 2}]), "SMB", "Remove-SmbGlobalMapping"),
     "mappings that cannot be read": (
@@ -198,7 +198,7 @@ ORDERS = WorkloadFacts(
 
 
 def test_of_a_workload_only_what_stops_its_pods_is_listed() -> None:
-    elsewhere = replace(CLUSTER, blockers=[{**BLOCKER, "id": "CSI-N31"}], lacking={"kubewin-csi-smb": [RULE]})
+    elsewhere = replace(CLUSTER, findings=[{**BLOCKER, "id": "CSI-N31"}], lacking={"kubewin-csi-smb": [RULE]})
     hosts = [service(state="stopped"), replace(HOST, name="win-2", node="win-2")]
     cluster = replace(elsewhere, workload=replace(ORDERS, causes=[UNREGISTERED]))
     found = diagnose(CONTROLLER, cluster, hosts)
@@ -215,7 +215,7 @@ def test_of_a_workload_only_what_stops_its_pods_is_listed() -> None:
 
 def test_a_workload_that_runs_has_nothing_to_fix_and_an_unknown_one_is_named_with_similar_ones() -> None:
     running = replace(ORDERS, pods=[replace(WAITS, runs=True)])
-    assert diagnose(CONTROLLER, replace(CLUSTER, blockers=[BLOCKER], workload=running), [HOST]) == ()
+    assert diagnose(CONTROLLER, replace(CLUSTER, findings=[BLOCKER], workload=running), [HOST]) == ()
     (unknown,) = diagnose(
         CONTROLLER, replace(CLUSTER, workload=WorkloadFacts("shop/order", None, known_names=ORDERS.known_names)), [HOST]
     )
@@ -223,15 +223,21 @@ def test_a_workload_that_runs_has_nothing_to_fix_and_an_unknown_one_is_named_wit
     assert diagnose(CONTROLLER, replace(CLUSTER, unread="forbidden.", workload=ORDERS), [HOST])[0].id == "CSI-X18"
 
 
+def test_a_node_that_is_not_ready_is_listed_although_no_workload_needs_it() -> None:
+    warning = {**BLOCKER, "id": "CSI-G05", "severity": "warning", "message": "the Node is not Ready"}
+    found = diagnose(CONTROLLER, replace(CLUSTER, findings=[warning]), [HOST])
+    assert [(diagnosis.id, diagnosis.severity) for diagnosis in found] == [("CSI-G05", "warning")]
+
+
 def test_a_stopped_service_stands_for_its_pipes() -> None:
     blockers = [{**BLOCKER, "id": "CSI-G42"}, {**BLOCKER, "id": "CSI-G43"}]
-    found = diagnose(CONTROLLER, replace(CLUSTER, blockers=blockers), [service(state="stopped")])
+    found = diagnose(CONTROLLER, replace(CLUSTER, findings=blockers), [service(state="stopped")])
     assert [one.id for one in found] == ["CSI-X15"]
-    assert len(diagnose(CONTROLLER, replace(CLUSTER, blockers=blockers), [HOST])) == 2
+    assert len(diagnose(CONTROLLER, replace(CLUSTER, findings=blockers), [HOST])) == 2
 
 
 def test_a_pod_that_no_controller_recreates_is_a_warning_of_the_next_drain() -> None:
-    cluster = replace(CLUSTER, blockers=[{**BLOCKER, "id": "CSI-W07"}])
+    cluster = replace(CLUSTER, findings=[{**BLOCKER, "id": "CSI-W07"}])
     found = diagnose(CONTROLLER, cluster, [HOST])
     assert [(diagnosis.id, diagnosis.severity) for diagnosis in found] == [("CSI-W07", "warning")]
     assert is_passed(found, "blocked")
@@ -426,7 +432,7 @@ def test_a_missing_executable_stands_for_the_stopped_service() -> None:
     finding = {**FOUND, "id": "CSI-N06", "severity": "blocker"}
     gone = state(serving=False, service={**SERVING["service"], "state": "stopped"}, findings=[finding])
     blockers = [{**BLOCKER, "id": "CSI-G42"}]
-    assert [one.id for one in diagnose(CONTROLLER, replace(CLUSTER, blockers=blockers), [gone])] == ["CSI-N06"]
+    assert [one.id for one in diagnose(CONTROLLER, replace(CLUSTER, findings=blockers), [gone])] == ["CSI-N06"]
 
 
 def test_a_host_that_was_not_read_stands_for_its_unproven_drivers() -> None:
@@ -435,7 +441,7 @@ def test_a_host_that_was_not_read_stands_for_its_unproven_drivers() -> None:
         for id_ in ("CSI-G40", "CSI-G41")
         for node in ("win-1", "win-2")
     ]
-    found = diagnose(CONTROLLER, replace(CLUSTER, blockers=unproven), [lost("access_denied", LOGON, node="win-1")])
+    found = diagnose(CONTROLLER, replace(CLUSTER, findings=unproven), [lost("access_denied", LOGON, node="win-1")])
     assert [(one.id, one.object) for one in found] == [
         ("CSI-X08", "host win-1"), ("CSI-G40", "Node win-2, driver x"), ("CSI-G41", "Node win-2, driver x"),
     ]  # fmt: skip
