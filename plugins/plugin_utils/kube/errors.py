@@ -142,9 +142,13 @@ def describe_conflict(call: ApiCall, message: str, status: Mapping[str, Any]) ->
             f"{call.verb} of {call.title} conflicts with a concurrent change: {message}. Run again.", "conflict", 409
         )
     text = "; ".join(f'"{manager}" owns {", ".join(fields)}' for manager, fields in owners.items())
+    remedy = "Remove these fields from that manager's manifest, or set them there as --check --diff shows them."
+    if all(manager.startswith("kubectl-") and manager != "kubectl-client-side-apply" for manager in owners):
+        where = f"-n {call.namespace} " if call.namespace else ""
+        # A change by hand has no manifest.
+        remedy = f"Undo that change by hand: kubectl {where}edit {call.kind.plural} {call.name}"
     return ClusterError(
-        f"{call.title} has another field manager and was not changed: {text}, expected this collection or none. Remove "
-        "these fields from that manager's manifest, or set them there as --check --diff shows them.",
+        f"{call.title} has another field manager and was not changed: {text}, expected this collection or none. {remedy}",
         "conflict",
         409,
     )

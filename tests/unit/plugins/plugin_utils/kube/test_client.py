@@ -445,6 +445,22 @@ def test_a_conflict_names_the_other_manager_and_its_fields() -> None:
     assert "Remove these fields from that manager's manifest" in str(raised.value)
 
 
+def test_a_change_by_hand_is_undone_by_hand() -> None:
+    """`kubectl set image` and `kubectl edit` have no manifest from which a field could be removed."""
+    causes = [
+        {
+            "reason": "FieldManagerConflict",
+            "message": 'conflict with "kubectl-set" using apps/v1',
+            "field": ".spec.template",
+        },
+        {"reason": "FieldManagerConflict", "message": 'conflict with "kubectl-edit"', "field": ".spec.selector"},
+    ]
+    body = {"message": "Apply failed with 2 conflicts", "details": {"causes": causes}}
+    with pytest.raises(ClusterError) as raised:
+        client(ApiError(409, body))[0].apply({**NODE}, dry_run=True)
+    assert str(raised.value).endswith("Undo that change by hand: kubectl edit nodes win-1")
+
+
 # Evictions
 
 
