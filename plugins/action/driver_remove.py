@@ -14,7 +14,7 @@ from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
 from ..plugin_utils.base.documented import read_argument_spec
 from ..plugin_utils.catalog.registry import DRIVERS
 from ..plugin_utils.drivers.installed import choose_driver
-from ..plugin_utils.drivers.removal import explain_csi_proxy_refusal, explain_refusal
+from ..plugin_utils.drivers.removal import explain_csi_proxy_refusal, explain_refusal, list_pipes, make_selector
 from ..plugin_utils.drivers.removal_observe import (
     list_applied_objects,
     read_csi_proxy_users,
@@ -22,8 +22,10 @@ from ..plugin_utils.drivers.removal_observe import (
     wait_until_gone,
 )
 from ..plugin_utils.kube import kinds
+from ..plugin_utils.kube.access import bind_command
 from ..plugin_utils.kube.client import Client
 from ..plugin_utils.kube.connect import find_driver
+from ..plugin_utils.kube.errors import ClusterError
 from ..plugin_utils.kube.kinds import Kind
 
 # Seconds for the end of the pods of all plugins; a run that follows continues.
@@ -36,7 +38,9 @@ class ActionModule(ClusterAction):
     argument_spec = read_argument_spec(DOCUMENTATION)
 
     def sum_up(self) -> None:
-        """What is removed and what stays."""
+        """What is removed and what stays; nothing of a failed task, which has its own message."""
+        if self.result.get("failed"):
+            return
         csi_proxy = self.inputs["remove_csi_proxy"]
         names = [f"{item['kind']} {item['name']}" for item in self.result.get("objects") or ()]
         lines = [f"{'would remove' if self.check_mode else 'removed'} {name}" for name in names]
@@ -52,8 +56,17 @@ class ActionModule(ClusterAction):
 
     def work(self, options: Mapping[str, Any]) -> None:
         """Refuse while a volume or csi-proxy is in use, else delete and wait; return the deleted objects."""
-        deadline = time.monotonic() + _TIMEOUT
-        client, names = self.connect(options), list(options["drivers"])
+        client = self.connect(options)
+        try:
+            self._remove(client, options)
+        except ClusterError as error:
+            if error.reason != "forbidden":
+                raise
+            bind = bind_command("kubewin-csi-remove", user=client.read_username())
+            raise TaskError(f"{error} Bind the ClusterRole of remove: {bind}", error.reason) from error
+
+    def _remove(self, client: Client, options: Mapping[str, Any]) -> None:
+        deadline, names = time.monotonic() + _TIMEOUT, list(options["drivers"])
         self.result["only_csi_proxy"] = not names and options["csi_proxy"]
         if not names and not options["csi_proxy"]:
             names = self._choose_drivers(client)
@@ -70,11 +83,27 @@ class ActionModule(ClusterAction):
         if options["csi_proxy"]:
             going = {driver.name for driver in drivers}
             refused.append(explain_csi_proxy_refusal(*read_csi_proxy_users(client, DRIVERS.values(), going)))
+            if refused[-1] and not names and not self.task_vars.get("ansible_limit"):
+                # The same command would be refused again. With --limit, drivers cannot be removed.
+                own = self._list_pipe_users(client)
+                self.result["next"] = [f"remove -e kubewin_drivers={','.join(own)}"] if own else []
         if any(refused):
             raise TaskError("\n".join(filter(None, refused)), "in_use")
         self.result.update(objects=[], namespaces=[])
         for kind, item in (pair for _driver, objects in applied for pair in objects):
             self._delete(client, kind, item, deadline)
+
+    def _list_pipe_users(self, client: Client) -> list[str]:
+        """The drivers whose node plugin of this collection mounts pipes of csi-proxy."""
+        applied = {
+            key: client.list(kinds.DAEMON_SET, label_selector=make_selector(driver)).items
+            for key, driver in DRIVERS.items()
+        }
+        return [
+            key
+            for key, daemon_sets in applied.items()
+            if any(list_pipes(daemon_set["spec"]["template"]["spec"]) for daemon_set in daemon_sets)
+        ]
 
     def _choose_drivers(self, client: Client) -> list[str]:
         """The only driver of which this collection has objects, also after a removal that was interrupted; none without objects."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ansible import context
@@ -49,9 +50,10 @@ class ActionModule(ActionBase):
         work: Mapping[str, Any] = options["result"] or {}
         if options["removed"]:
             work = describe_removal(variables, check=self._task.check_mode)
-        failure, place = str(work.get("msg") or ""), str(work.get("place") or "")
+        failure, place = str(work.get("msg") or ""), str(work.get("failure_place") or "")
         if options["rescue"]:
-            failure, place = _describe_failed_tasks(variables)
+            failure, place, commands_of_tasks = _describe_failed_tasks(variables)
+            work = {"next": commands_of_tasks}
             # Behind the state of every node, the message of the task is far above.
             place = "" if options["nodes"] else place
             if options["outcome"] == "refused":
@@ -78,11 +80,15 @@ class ActionModule(ActionBase):
                 following = ["diagnose"]
         else:
             summary = {"lines": list(work.get("lines") or ()), "failure": failure}
+        if work.get("without_limit"):
+            run = replace(run, limit="")
         # A failed dry run found out nothing yet, so its next command is a dry run too.
         commands = [render_command(run, playbook, keep_dry_run=bool(failure)) for playbook in following]
         if commands and not run.awx and lacks_extra_variables(run.extra):
             commands.append("(with the other -e options of this run)")
-        ended = render_ending(failure, commands, place)
+        is_own = bool(following) and following[0].split()[0] == inputs.get("playbook")
+        # A task that failed may name another form of the command, which helps.
+        ended = render_ending(failure, commands, place, repeats=is_own and not (options["rescue"] and work.get("next")))
         text = render_summary(summary, ended, check=self._task.check_mode) if options["nodes"] else ""
         text = repeat_invocation(text or "\n".join([*summary["lines"], *ended]), run)
         outcome = options["outcome"] or work.get("outcome")
@@ -95,7 +101,7 @@ class ActionModule(ActionBase):
         result.update(changed=False, summary=summary, path=None)
         if refusal and (options["nodes"] or options["removed"]) and not options["rescue"]:
             # No task behind it fails, and a run of this task alone has nothing to report.
-            result.update(failed=True, msg="The run failed. The summary above says why.")
+            result.update(failed=True, msg="The run failed, for the reason printed above.")
         result["ansible_stats"] = {"data": {"kubewin_summary": summary}, "per_host": False, "aggregate": False}
         folder = inputs.get("output_dir")
         if folder and options["output_file"] and not self._task.check_mode:
@@ -115,8 +121,11 @@ class ActionModule(ActionBase):
             ]
 
 
-def _describe_failed_tasks(task_vars: Mapping[str, Any]) -> tuple[str, str]:
-    """Why the task before a rescue failed, and where its message is, which Ansible printed. It may have failed on other hosts alone."""
+def _describe_failed_tasks(task_vars: Mapping[str, Any]) -> tuple[str, str, list[str]]:
+    """Why the task before a rescue failed, where its message is, which Ansible printed, and what it says to run next.
+
+    It may have failed on other hosts alone.
+    """
     variables = {host: task_vars["hostvars"][host] for host in task_vars["ansible_play_hosts_all"]}
     failed = {
         host: host_variables for host, host_variables in variables.items() if "ansible_failed_result" in host_variables
@@ -129,4 +138,11 @@ def _describe_failed_tasks(task_vars: Mapping[str, Any]) -> tuple[str, str]:
         for host, host_variables in failed.items()
     ]
     tasks = dict.fromkeys(str(host_variables["ansible_failed_task"]["name"]) for host_variables in failed.values())
-    return "\n".join(texts), f"see the message of the task {' and '.join(map(repr, tasks))} above."
+    following = [
+        name for host_variables in failed.values() for name in host_variables["ansible_failed_result"].get("next") or ()
+    ]
+    return (
+        "\n".join(texts),
+        f"see the message of the task {' and '.join(map(repr, tasks))} above.",
+        list(dict.fromkeys(following)),
+    )

@@ -238,7 +238,9 @@ class ActionModule(ClusterAction):
         decision = self._settle() if self._options["hook"] == "tasks" else upgrade.follow()
         journal, outcome = decision.journal, name_outcome(decision)
         if outcome == "settled":
-            journal, outcome = journal if journal.state == "paused" else upgrade.leave(journal), "paused"
+            # Nodes are left whose hosts were outside of --limit or of the inventory.
+            self.result["without_limit"] = journal.state != "paused"
+            journal, outcome = upgrade.leave(journal) if self.result["without_limit"] else journal, "paused"
         self._describe(journal)
         self.result.update(outcome=outcome, lines=self._state_lines(journal), next=self._next(journal))
         self._raise_stop(decision)
@@ -259,8 +261,11 @@ class ActionModule(ClusterAction):
 
     def _conclude(self, journal: Journal) -> None:
         """Verify and compare after the last node, once an upgrade."""
-        upgrade, messages = self._upgrade, ["data: not compared, because kubewin_upgrade_data is false"]
-        lost: list[str] = []
+        upgrade, lost = self._upgrade, list[str]()
+        uncompared = "kubewin_upgrade_data is false"
+        if self._options["data"]:
+            uncompared = "an earlier run ended the upgrade" if journal.ended else "no Windows workload has a volume"
+        messages = [f"data: not compared, because {uncompared}"]
         if not journal.ended:
             self._verify([entry.node for entry in journal.nodes], move=True)
             compared: list[str] = []

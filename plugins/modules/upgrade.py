@@ -279,6 +279,10 @@ lines:
   returned: with O(step=prepare) and O(step=end)
   type: list
   elements: str
+without_limit:
+  description: Whether the next run needs hosts that this one left out.
+  returned: with O(step=end)
+  type: bool
 next:
   description: Playbook that continues the upgrade, with its variables. Empty if nothing is left to do.
   returned: with O(step=prepare) and O(step=end)

@@ -104,7 +104,7 @@ def test_a_run_that_can_read_no_host_fails_although_hosts_may_be_left_out(fleet:
     for run in (deploy, removal):
         assert run.code != 0, run.screen
         (message,) = {failure["result"]["msg"] for failure in run.failures} - {
-            "The run failed. The summary above says why."
+            "The run failed, for the reason printed above."
         }
         assert "win-1, win-2, win-3: left out because they are unreachable, expected at least one host" in message
         assert run.changed == []

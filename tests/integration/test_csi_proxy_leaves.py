@@ -109,6 +109,9 @@ def test_without_shares_smb_returns_to_csi_proxy_which_must_then_stay(shares: La
     message = refused.failures[0]["result"]["msg"]
     assert f"DaemonSet {SMB.namespace}/{SMB.daemonset} mounts csi-proxy-filesystem-v1" in message
     assert services(shares) == before
+    # The same command would be refused again.
+    following = refused.summary["next"][0]
+    assert "-e kubewin_drivers=smb" in following
 
 
 def test_nothing_is_removed_if_a_platform_runs_csi_proxy_on_a_host(shares: Lab) -> None:

@@ -49,6 +49,14 @@ def left(lab: Lab) -> list[str]:
     return found
 
 
+def test_an_account_that_lacks_the_role_gets_the_command_that_binds_it(lab: Lab) -> None:
+    refused = remove(lab, "--check", **NAMED)
+    assert refused.code != 0
+    role = "kubewin-csi-remove"
+    bind = f"kubectl create clusterrolebinding {role} --clusterrole={role} --serviceaccount=kubewin:kubewin"
+    assert refused.summary["failure"].endswith(bind)
+
+
 def test_it_is_refused_while_a_pod_on_windows_uses_a_volume(deployed: Lab) -> None:
     pod = {
         "apiVersion": "v1",

@@ -175,6 +175,7 @@ def test_what_tasks_do_to_an_upgrade(four: Lab, tmp_path: Path, core: str) -> No
     story.ends_in_order(limited, 0, "paused")
     assert story.steps == {"win-1": "done", **dict.fromkeys(NODES[1:], "waiting")}
     assert "win-2, win-3, win-4 had no host in this run" in journal(four, story.name)["why"]
+    assert "--limit" not in limited.summary["next"][0]
 
     paused = story.run(kubewin_upgrade_pause="canary")
     story.ends_in_order(paused, 0, "paused")
@@ -217,6 +218,9 @@ def test_what_tasks_do_to_an_upgrade(four: Lab, tmp_path: Path, core: str) -> No
     story.ends_in_order(done, 0, "done")
     assert story.changed == ["win-2"]
     assert set(story.steps.values()) == {"done"}
+    assert "data: not compared, because kubewin_upgrade_data is false" in done.screen
+    again = story.run(kubewin_upgrade_data=True)
+    assert "data: not compared, because an earlier run ended the upgrade" in again.screen
 
 
 def test_the_play_of_the_guide_upgrades_nodes(four: Lab, tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ def render_summary(summary: Mapping[str, Any], ended: Sequence[str] = (), *, che
         names = format_list([row["node"] for row in elsewhere])
         lines += [
             "",
-            f"Nodes without a host in this run, which get a plugin pod only after csi-proxy is checked: {names}",
+            f"Nodes without a host in this run, where no plugin pod starts before csi-proxy is checked: {names}",
         ]
     lines += ["", *_render_changes(summary["changes"], check=check)]
     finding_hosts = _group_findings(summary["findings"])
@@ -214,14 +214,18 @@ def _count_others(count: int) -> str:
     return "1 other was" if count == 1 else f"{count} others were"
 
 
-def render_ending(failure: str, commands: Sequence[str], place: str = "") -> list[str]:
-    """The last lines of every playbook: what is wrong, and the next commands. place: where that is on the screen already."""
+def render_ending(failure: str, commands: Sequence[str], place: str = "", *, repeats: bool = False) -> list[str]:
+    """The last lines of every playbook: what is wrong, and the next commands.
+
+    place: where that is on the screen already. repeats: whether a command is that of the failed run.
+    """
     lines = []
     if failure:
         lines += ["", f"The run failed: {place}" if place else "The run failed:"]
         text = "" if place else failure
         lines += [f"  {line}" for paragraph in text.splitlines() for line in wrap(paragraph, _WIDTH - 2)]
-    lines += ["", "Next:", *(f"  {words}" for words in commands)] if commands else []
+    heading = "Next, when that is fixed:" if failure and repeats else "Next:"
+    lines += ["", heading, *(f"  {words}" for words in commands)] if commands else []
     return lines
 
 

@@ -52,7 +52,9 @@ def test_a_failed_run_keeps_the_reason_and_the_next_step(
     following = "enable_csi" if options else "remove"
     assert kept["next"] == [f"ansible-playbook -i hosts.yml playbooks/{following}.yml"]
     shown = capsys.readouterr().out
-    assert shown.endswith(f"The run failed:\n  win-1 has no room\n\nNext:\n  {kept['next'][0]}\n")
+    # The other form names the command of another playbook.
+    heading = "Next:" if options else "Next, when that is fixed:"
+    assert shown.endswith(f"The run failed:\n  win-1 has no room\n\n{heading}\n  {kept['next'][0]}\n")
 
 
 @pytest.mark.parametrize(("failure", "option"), [("no room", " --check"), ("", "")])
@@ -88,12 +90,19 @@ def test_what_diagnose_and_verify_list_is_in_the_file_alone(monkeypatch: pytest.
 def test_a_failure_that_the_lines_above_have_is_not_printed_twice(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    work = {"lines": ["1. host win-1: stopped"], "msg": "host win-1: stopped", "place": "fix item 1 first."}
+    work = {"lines": ["1. host win-1: stopped"], "msg": "host win-1: stopped", "failure_place": "fix item 1 first."}
     result = run(monkeypatch, result=work)
     assert result["summary"]["failure"] == "host win-1: stopped"
     shown = capsys.readouterr().out
     assert shown.count("host win-1: stopped") == 1
     assert "The run failed: fix item 1 first.\n" in shown
+
+
+def test_the_place_of_a_journal_is_not_why_an_upgrade_failed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(monkeypatch, result={"msg": "Node win-1: not drained", "place": "ConfigMap kubewin/kubewin-upgrade-x"})
+    assert "The run failed:\n  Node win-1: not drained\n" in capsys.readouterr().out
 
 
 def test_status_is_followed_by_diagnose_where_a_node_is_not_green(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,6 +154,13 @@ def test_a_failed_task_is_named_and_its_message_is_not_printed_again(
     shown = capsys.readouterr().out
     assert "The run failed: see the message of the task 'Apply' above." in shown
     assert "no room" not in shown
+
+
+def test_a_failed_task_may_name_the_command_that_helps(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = {"msg": "csi-proxy is in use", "next": ["remove -e kubewin_drivers=smb"]}
+    failed = {"ansible_failed_result": result, "ansible_failed_task": {"name": "Check"}}
+    kept = run(monkeypatch, rescue=True, registered=failed)["summary"]
+    assert kept["next"] == ["ansible-playbook -i hosts.yml playbooks/remove.yml -e kubewin_drivers=smb"]
 
 
 @pytest.mark.parametrize(
