@@ -14,7 +14,7 @@ from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError, read
 from ..plugin_utils.actions.host_results import list_warnings
 from ..plugin_utils.actions.manifests import render
 from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
-from ..plugin_utils.catalog.csi_proxy import RECOMMENDED
+from ..plugin_utils.catalog.csi_proxy import RECOMMENDED, parse_version
 from ..plugin_utils.drivers import declared
 from ..plugin_utils.drivers.installed import choose_driver, find_controllers
 from ..plugin_utils.drivers.model import TEMPLATE_OPTIONS, DriverRequest
@@ -41,8 +41,12 @@ class ActionModule(ClusterAction):
             self.result.update(self.call(ActionModule, **{**self._task.args, "driver": chosen}))
             return
         driver = find_driver(options["driver"])
-        release = read_variable(self._templar, self.task_vars, "csi_proxy_version")
-        request = read_request(options, release or RECOMMENDED)
+        release = str(read_variable(self._templar, self.task_vars, "csi_proxy_version") or RECOMMENDED)
+        if parse_version(release) is None:
+            raise TaskError(
+                f"csi_proxy_version is {release}, expected a release such as {RECOMMENDED}.", "configuration"
+            )
+        request = read_request(options, release)
         client = self.connect(options)
         observed = read_snapshot(client, driver, request)
         planned = plan_driver(driver, request, observed)

@@ -175,7 +175,10 @@ class ActionModule(ActionBase):
         ):
             if playbook in INPUTS[name].playbooks and host_inputs.get(name) != inputs.get(name):
                 if INPUTS[name].secret:
-                    yield f"{name} differs between {host} and {self._target}, expected one value for all hosts of a run."
+                    yield (
+                        f"{name} differs between {host} and {self._target}, expected one value for all hosts of a run. Use an "
+                        "inventory and a run for each cluster."
+                    )
                     continue
                 host_value, used = host_inputs.get(name, "not set"), inputs.get(name, "not set")
                 yield f"{name} is {host_value} for {host} and {used} for {self._target}, expected one value for all hosts of a run."

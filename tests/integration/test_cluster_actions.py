@@ -157,7 +157,7 @@ def test_each_failure_says_why_with_what_was_read_by_then(run: tuple[Path, Run])
         "crashes": "no such thing",
         "lacks": "missing required arguments: does",
         "mistypes": "nubmer",
-        "becomes": "probe: keyword become, expected none: the task works on the controller. Remove become.",
+        "becomes": "probe: keyword become, expected none: the task works on the controller. Remove become or --become.",
     }
     for task, message in expected.items():
         for result in both(done, task, "ignored"):

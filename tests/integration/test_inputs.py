@@ -172,7 +172,7 @@ def test_a_failed_run_prints_its_cause_once_and_the_next_command(playbook: str, 
     before_summary = playbook in ("enable_csi", "status", "verify")
     assert run.screen.count(cause) == (2 if before_summary and core != "2.16" else 1), run.screen
     assert run.screen.count("The run failed:") == 1
-    assert run.screen.count("\nNext:\n") == (0 if playbook == "gather" else 1), run.screen
+    assert run.screen.count("\nNext, when that is fixed:\n") == (0 if playbook == "gather" else 1), run.screen
     assert cause in run.summary["failure"]
 
 
@@ -184,6 +184,11 @@ def test_an_api_server_that_does_not_run_is_known_at_once() -> None:
     for playbook in ("preflight", "verify"):
         message, _run = refused(playbook, "localhost,", **ALONE, kubewin_kubeconfig=kubeconfig)
         assert message.startswith("the API server refuses connections: ")
+
+
+def test_a_release_of_csi_proxy_that_is_none_is_refused_by_its_name() -> None:
+    _message, run = refused("enable_csi", "localhost,", **ALONE, kubewin_drivers="vsphere", csi_proxy_version="latest")
+    assert run.summary["failure"] == "csi_proxy_version is latest, expected a release such as 1.3.0."
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,8 @@ def upgraded(lab: Lab, name: str, folder: Path, **inventory: Any) -> None:
     tasks.write_text(textwrap.dedent(shown[1]), encoding="utf-8")
     content = yaml.safe_load(Path(lab.state.inventories["ntlm-http"]).read_text(encoding="utf-8"))
     content["all"]["vars"] |= {**ASKED, **inventory}
+    # As the inventory of the tutorial: a relative path starts where the run is started.
+    content["all"]["vars"]["kubewin_kubeconfig"] = os.path.relpath(lab.state.kubeconfigs["kubewin"], ROOT)
     hosts.write_text(yaml.safe_dump(content), encoding="utf-8")
     how = {
         "kubewin_upgrade_name": name,
@@ -92,7 +94,7 @@ def upgraded(lab: Lab, name: str, folder: Path, **inventory: Any) -> None:
     }
     before = volumes(lab, list(DATABASES))
     with Witness(lab, list(DATABASES)) as witness:
-        run = play("playbooks/upgrade.yml", hosts, variables=how, timeout=600)
+        run = play("playbooks/upgrade.yml", hosts, variables=how, timeout=600, env={"PWD": str(ROOT)})
         assert run.code == 0, run.screen
         for database in DATABASES:
             running(lab, database)

@@ -160,8 +160,9 @@ class ClusterAction(ActionBase):
         name = str(self._task.action).rpartition(".")[2]
         for keyword, value in (("become", self._task.become), ("async", self._task.async_val)):
             if value:
+                option = " or --become" if keyword == "become" else ""
                 raise TaskError(
-                    f"{name}: keyword {keyword}, expected none: the task works on the controller. Remove {keyword}.",
+                    f"{name}: keyword {keyword}, expected none: the task works on the controller. Remove {keyword}{option}.",
                     "keyword_unsupported",
                 )
 

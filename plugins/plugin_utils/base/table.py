@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 # "curl 7" is an exit code. A command goes as far as the sentence, the remark or the next command; a word that ends in a stop ends it.
 _PROGRAMS = r"kubectl|oc|ansible-playbook|ansible|sc\.exe|reg add|reg delete|icacls|curl(?! \d)|pip|make|python|az aks|aws eks|gcloud container"
-_COMMAND = re.compile(rf"(?<![\w/-])(?:{_PROGRAMS}) (?:'[^']*'|\"[^\"]*\"|[^;'\"(\s,]|,(?! )|(?<=\S) (?=[^\s(]))+")
+_COMMAND = re.compile(rf"(?<![\w/-])(?:{_PROGRAMS}) (?:'[^']*'|\"[^\"]*\"|[^;'\"(\s,]|,(?! )|(?<=[^\s.]) (?=[^\s(]))+")
 # A remedy stands behind this in a cell.
 _REMEDY = " -> "
 # The last column gets a line of its own below the others where less is left for it.
@@ -29,7 +29,7 @@ def wrap(text: str, width: int) -> list[str]:
         for command in _COMMAND.finditer(sentence):
             prose = _strip_separator(sentence[begin : command.start()], begin).strip()
             lines += _wrap_prose(mark + prose, width) if prose else []
-            lines.append(("" if prose else mark) + command.group().rstrip())
+            lines.append(("" if prose else mark) + command.group().rstrip(" ."))
             begin, mark = command.end(), ""
         ending = _strip_separator(sentence[begin:], begin)
         if begin and not ending.strip(" ."):

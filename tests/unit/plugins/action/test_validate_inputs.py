@@ -179,6 +179,7 @@ def test_different_values_that_may_be_secret_are_refused_without_the_values() ->
     hostvars = HostVars({"lin-1": {"kubewin_hosts": "all"}, "win-1": own, "localhost": {"kubewin_hosts": "all"}})
     result = run_of("enable_csi", {}, hostvars)
     assert "kubewin_kubeconfig differs between win-1 and lin-1" in result["msg"]
+    assert "Use an inventory and a run for each cluster." in result["msg"]
     assert "t0ken" not in str(result)
 
 

@@ -53,6 +53,12 @@ def test_a_line_does_not_begin_with_what_divides_it_from_a_command() -> None:
     assert lines == ["kubectl describe volumeattachment csi-a0e3f97202ebce13", "check the log"]
 
 
+def test_a_command_ends_with_its_sentence() -> None:
+    bind = "kubectl -n kubewin create rolebinding x --clusterrole=x --serviceaccount=kubewin:kubewin"
+    lines = wrap(f"bind its roles: {bind}. Missing rules: verbs create, patch", 60)
+    assert lines == ["bind its roles:", bind, "Missing rules: verbs create, patch"]
+
+
 def test_the_mark_of_a_remedy_stands_before_its_command() -> None:
     lines = wrap("it is cordoned, and nothing else keeps pods from it -> kubectl uncordon win-1", 40)
     assert lines == ["it is cordoned, and nothing else keeps", "pods from it", "-> kubectl uncordon win-1"]
