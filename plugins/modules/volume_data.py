@@ -17,10 +17,10 @@ description:
     read the names of the files. With too many files, a baseline has digests of directories, and the report states that.
   - Lists a volume in use through the pod that uses it, with C(cmd) in that pod's own container. Only names, sizes and times are compared. Reads a
     volume that is not in use, because its workload was scaled to 0, through a helper pod with a read-only mount, which is deleted afterwards.
-  - Never calls equal what was not read. Locked files, files that the pod's user may not read, files outside of the sample and directories that could
+  - Never calls equal what was not read. Locked files, files that the pod's user may not read, files beyond the limit and directories that could
     not be listed are named as not compared.
   - Contents travel through the API server, limited in bytes, rate and time. If a volume holds more than O(limit), names, sizes and times of all
-    files are compared, and the contents of a sample, which depends on the files' names alone.
+    files are compared, and the contents of those that were read until then.
   - Compares symbolic links and junctions by their target, and does not follow them. Ignores alternate data streams, attributes, access rights,
     C(System Volume Information) and C($RECYCLE.BIN).
 extends_documentation_fragment:

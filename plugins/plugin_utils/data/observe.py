@@ -25,7 +25,7 @@ from ..verify.nodes import choose_node
 from ..verify.observe import read_nodes
 from ..verify.pod import CONTAINER, MOUNT
 from . import compare, objects
-from .choice import ReadLimits, choose_sample
+from .limits import ReadLimits
 from .listing import UNSPEAKABLE, DirectoryListing
 from .manifest import How, Manifest
 from .read import ContainerFolder, Reader
@@ -98,15 +98,10 @@ class VolumeReader:
                 listed = reader.read_listing()
             files = [entry for entry in listed.entries if entry.kind == "file"]
             heads = compare.find_head_sizes(before, self._options["append_only"]) if before is not None else {}
-            chosen = choose_sample(files, self._limits.total)
-            if before is not None and before.how == "content" and before.files and len(chosen) < len(files):
-                # What cannot be compared need not be read.
-                read = {file.path for file in before.files if file.sha256}
-                chosen = choose_sample([file for file in files if file.path in read], self._limits.total)
-            size = sum(file.size for file in files if file.path in chosen)
-            self._notify(f"{title}: reading {len(chosen)} of {len(files)} listed files, {size / (1 << 20):.1f} MiB")
+            size = sum(file.size for file in files)
+            self._notify(f"{title}: reading {len(files)} files, {size / (1 << 20):.1f} MiB")
             with report_progress(self._notify, lambda: f"{title}: {reader.standing}"):
-                return self._manifest(target, "content", reader.read_contents(listed, chosen, heads))
+                return self._manifest(target, "content", reader.read_contents(listed, heads))
 
     def _create_reader(self, pod: str, container: str, folder: str, image: str) -> Reader:
         if UNSPEAKABLE & set(folder):

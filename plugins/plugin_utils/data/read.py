@@ -20,7 +20,7 @@ from ..base.waiting import render_progress
 from ..kube.client import Client
 from ..kube.errors import ClusterError, StreamError
 from . import listing
-from .choice import ReadLimits, split_command_line
+from .limits import ReadLimits, split_command_line
 from .listing import DirectoryListing
 from .manifest import EMPTY, NOT_DATA, FileEntry, Gap
 
@@ -128,16 +128,16 @@ class Reader:
         self._clock, self._sleep = clock, sleep
         self._began = clock()
         self._count = 0
-        self._chosen: frozenset[str] = frozenset()
+        self._files: frozenset[str] = frozenset()
         self._have: Mapping[str, _Member] = {}
 
     @property
     def standing(self) -> str:
         """The progress, as text; read by another thread."""
-        chosen, have = self._chosen, self._have
-        files = f"{sum(path in have for path in chosen)} of {len(chosen)} files read, " if chosen else ""
+        files, have = self._files, self._have
+        count = f"{sum(path in have for path in files)} of {len(files)} files read, " if files else ""
         taken = render_progress(self._clock() - self._began, self._limits.seconds)
-        return f"{files}{self._count / (1 << 20):.1f} MiB came through the API server ({taken})"
+        return f"{count}{self._count / (1 << 20):.1f} MiB came through the API server ({taken})"
 
     def read_listing(self) -> DirectoryListing:
         """List everything, without contents. Raises ClusterError not_comparable when cmd does not list the folder."""
@@ -163,21 +163,18 @@ class Reader:
             )
         return listed
 
-    def read_contents(
-        self, listed: DirectoryListing, chosen: frozenset[str], heads: Mapping[str, int]
-    ) -> DirectoryListing:
-        """Add the contents of the chosen files. heads: by file, the number of first bytes to read as well."""
+    def read_contents(self, listed: DirectoryListing, heads: Mapping[str, int]) -> DirectoryListing:
+        """Add the contents of the files, until a limit is reached. heads: by file, the number of first bytes to read as well."""
         files = {entry.path: entry for entry in listed.entries if entry.kind == "file"}
         links = frozenset(entry.path for entry in listed.entries if entry.kind == "link")
         read: dict[str, _Member] = {}
-        self._chosen, self._have = chosen, read
+        self._files, self._have = frozenset(files), read
         whys: dict[str, str] = {}
-        gaps, end = listed.gaps, _End(whole=False)
-        if chosen >= files.keys():
-            end = self._archive((".",), links, heads, read)
-            # Paths of any length are nothing to tar.
-            gaps = () if end.whole else tuple(gap for gap in gaps if not self._fill_gap(gap, end, links, heads, read))
-        unread = [path for path in sorted(chosen) if path not in read and files[path].size]
+        end = self._archive((".",), links, heads, read)
+        # Paths of any length are nothing to tar.
+        unfilled = (gap for gap in listed.gaps if not self._fill_gap(gap, end, links, heads, read))
+        gaps = () if end.whole else tuple(unfilled)
+        unread = [path for path in sorted(files) if path not in read and files[path].size]
         for group in split_command_line(unread):
             # One file that cannot be opened ends the folder it was found through, so each is named for itself.
             spoken = [path for path in group if path.isascii()]
@@ -186,8 +183,7 @@ class Reader:
                 end = self._archive(tuple(f"./{path}" for path in spoken), links, heads, read)
             reason = end.why if end.final else f"it is locked, or the user of the pod may not read it: {end.why}"
             whys.update(dict.fromkeys(group if end.final else spoken, reason))
-        outside = f"it is not in the sample of {self._limits.total} bytes"
-        entries = [_fill_entry(entry, read.get(entry.path), whys.get(entry.path, outside)) for entry in listed.entries]
+        entries = [_fill_entry(entry, read.get(entry.path), whys.get(entry.path, "")) for entry in listed.entries]
         listed_paths = {entry.path for entry in listed.entries}
         entries += [_to_entry(member) for path, member in read.items() if path and path not in listed_paths]
         return DirectoryListing(tuple(entries), gaps)

@@ -14,8 +14,8 @@ from ..kube.errors import ClusterError
 from ..kube.permissions import require_roles
 from . import explain
 from .baselines import BaselineError, Baselines
-from .choice import ReadLimits
 from .compare import LOST, compare_manifests
+from .limits import ReadLimits
 from .manifest import Manifest, summarize_counts
 from .observe import ReadableClaim, VolumeReader
 

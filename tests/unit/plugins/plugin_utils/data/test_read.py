@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.choice import ReadLimits, choose_sample
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compare import (
     VolumeComparison,
     compare_manifests,
     find_head_sizes,
 )
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.limits import ReadLimits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import FileEntry, Manifest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.read import ContainerFolder, Reader, read_digest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, StreamError
@@ -101,8 +101,7 @@ def read(
     """As the module does it for an unused volume."""
     reader = reader_of(container or Container(volume), limits)
     listed = reader.read_listing()
-    chosen = choose_sample([one for one in listed.entries if one.kind == "file"], limits.total)
-    found = reader.read_contents(listed, chosen, find_head_sizes(before, ("*.log",)) if before is not None else {})
+    found = reader.read_contents(listed, find_head_sizes(before, ("*.log",)) if before is not None else {})
     return Manifest("shop", "data", "pv-1", "content", "now", found.entries, found.gaps)
 
 
@@ -141,7 +140,7 @@ def test_progress_can_be_read_at_any_time(volume: Path) -> None:
 
     container.wrong = ask
     listed = reader.read_listing()
-    reader.read_contents(listed, frozenset(one.path for one in listed.entries if one.kind == "file"), {})
+    reader.read_contents(listed, {})
     assert observed[0].startswith("0.0 MiB came through the API server (0 s of ")
     assert observed[1].startswith("0 of 6 files read, ")
     assert "(1 min 20 s of " in observed[1]
@@ -240,14 +239,6 @@ def test_without_tar_nothing_is_read_and_the_result_reports_it(volume: Path) -> 
     assert sum(command[0] == "tar" for command in container.commands) == 1
 
 
-def test_above_the_limit_a_sample_is_read(volume: Path) -> None:
-    found = read(volume, ReadLimits(total=40, rate=1 << 30, seconds=600))
-    files = {one.path: one for one in found.files}
-    assert files["orders.db"].why == "it is not in the sample of 40 bytes"
-    assert files["zz.txt"].sha256
-    assert files["logs/app.log"].sha256
-
-
 def test_reading_ends_when_a_volume_is_larger_than_allowed(volume: Path) -> None:
     """For example a file that grew between the listing and the reading."""
     limits = ReadLimits(total=9100, rate=1 << 30, seconds=600)
@@ -272,7 +263,7 @@ def test_reading_is_no_faster_than_allowed_and_ends_in_time(volume: Path) -> Non
     limits = ReadLimits(total=1 << 30, rate=1 << 20, seconds=600)
     reader = reader_of(Container(volume), limits, clock=lambda: now[0], sleep=sleep)
     listed = reader.read_listing()
-    reader.read_contents(listed, frozenset(one.path for one in listed.entries if one.kind == "file"), {})
+    reader.read_contents(listed, {})
     assert 5 <= now[0] < 6
 
     container = Container(volume)
@@ -329,7 +320,6 @@ def test_of_many_files_only_what_is_noted_is_kept(volume: Path) -> None:
     container = Container(volume)
     reader = reader_of(container)
     listed = reader.read_listing()
-    chosen = frozenset(one.path for one in listed.entries if one.kind == "file")
     alive: list[int] = []
     hashed = tarfile.TarFile.next
 
@@ -339,7 +329,7 @@ def test_of_many_files_only_what_is_noted_is_kept(volume: Path) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tarfile.TarFile, "next", counted)
-        found = reader.read_contents(listed, chosen, {})
+        found = reader.read_contents(listed, {})
     assert len(found.entries) > 2000
     assert len(alive) > 2000
     assert max(alive) <= 1

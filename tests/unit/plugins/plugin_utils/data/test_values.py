@@ -1,6 +1,6 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Manifests kept as files, samples, command lines, and pods that use a claim."""
+"""Manifests kept as files, command lines, and pods that use a claim."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import FormatError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data import explain, objects
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.choice import choose_sample, split_command_line
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.limits import split_command_line
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import (
     FileEntry,
     Gap,
@@ -51,31 +51,6 @@ OTHER = KEPT.to_json().replace('"schema": 1', '"schema": 2')
 def test_a_text_that_is_not_a_manifest_is_refused(text: str) -> None:
     with pytest.raises(FormatError):
         from_json(text)
-
-
-FILES = [FileEntry(f"file-{number}", "file", 10) for number in range(100)]
-
-
-def test_everything_is_read_when_it_fits_whatever_it_is_called() -> None:
-    files = [*FILES, FileEntry("\u65e5\u672c", "file", 10)]
-    assert choose_sample(files, 1010) == {one.path for one in files}
-
-
-def test_a_sample_fits_and_is_always_the_same() -> None:
-    first, again = (choose_sample(files, 300) for files in (FILES, FILES[::-1]))
-    assert len(first) == 30
-    assert first == again
-    grown = choose_sample([*FILES, FileEntry("new", "file", 10)], 300)
-    assert len(first & grown) >= 29
-
-
-def test_a_sample_omits_large_files_and_names_that_tar_cannot_take() -> None:
-    files = [
-        FileEntry("large", "file", 1000),
-        FileEntry("\u65e5\u672c", "file", 10),
-        FileEntry("small", "file", 10),
-    ]
-    assert choose_sample(files, 100) == {"small"}
 
 
 def test_names_are_given_in_command_lines_that_windows_takes() -> None:
