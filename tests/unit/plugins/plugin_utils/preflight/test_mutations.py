@@ -8,10 +8,20 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import (
+    controllers,
+    kubelet,
+    roll,
+    scheduler,
+    workloads,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.admission import Admission
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.controllers.external_provisioner import (
     ExternalProvisioner,
@@ -21,7 +31,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.controllers.
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet.admission import KubeletAdmission
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.framework import Scheduler
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet.images import KubeletImages
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.attach_capacity import AttachCapacity
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.framework import Filter, Scheduler
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.inter_pod_affinity import InterPodAffinity
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_affinity import NodeAffinity
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_name import NodeName
@@ -66,8 +78,17 @@ def _accept(step: Step) -> Callable[[Any, PodToStart, int], list[StepAnswer]]:
     return lambda _self, pod, nodes: [StepAnswer(step, "yes", nodes, volume) for volume in pod.volumes or ("",)]
 
 
-# Of each part: the class, its method, and what stands for it.
+def _evict(self: roll._Simulation, pod: roll._MovingPod, node: str) -> bool:
+    """An eviction that no budget forbids."""
+    for budget in pod.budgets:
+        self._healthy[budget] -= 1
+    self._infos.remove((pod.shape, node))
+    return True
+
+
+# Of each part: the class or module, its function, and what stands for it.
 PARTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
+    "admission, the workload itself": (Admission, "_check_controller", _note_nothing),
     "admission NamespaceLifecycle": (Admission, "_check_namespace_lifecycle", _note_nothing),
     "admission ServiceAccount": (Admission, "_check_service_account", _note_nothing),
     "admission Priority": (Admission, "_check_priority", _note_nothing),
@@ -88,21 +109,30 @@ PARTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
         )
     },
     "scheduler, all pods of a workload together": (PodsTogether, "count_placed", _count_pods),
+    "scheduler, attach limits of a workload": (AttachCapacity, "check_workload", _note_nothing),
+    "scheduler, attach limits of all workloads": (AttachCapacity, "find_contended_workloads", _note_nothing),
+    "scheduler, Linux nodes and held templates": (workloads, "_check_next_pods", _note_nothing),
     "scheduler VolumeRestrictions of pods": (VolumeRestrictions, "filter_pod", _note_nothing),
     "scheduler VolumeRestrictions of claims": (VolumeRestrictions, "filter_claim", _note_nothing),
     "scheduler VolumeBinding": (VolumeBinding, "filter_claim", _note_nothing),
     "scheduler VolumeZone": (VolumeZone, "filter_claim", _note_nothing),
     "kubelet admission": (KubeletAdmission, "filter_pod", _note_nothing),
+    "kubelet images": (KubeletImages, "__call__", _note_nothing),
+    "kubelet of a node": (workloads._NodeRule, "__call__", _note_nothing),
     "kubelet attach": (Mounts, "attach", _accept("attach")),
     "kubelet stage": (Mounts, "stage", _accept("stage")),
     "kubelet publish": (Mounts, "publish", _accept("publish")),
+    "live state": (workloads, "_check_live_state", _note_nothing),
+    "roll, budgets": (roll._Simulation, "_evict", _evict),
+    "roll, pods that wait": (roll._Simulation, "find_waiting_pod", _note_nothing),
 }  # fmt: skip
 
 
 # There is no real kubelet, no OpenShift and no webhook in the lab: what notices these are situations with the answers that we expect.
 WITHOUT_REAL_ANSWERS = (
-    "admission OriginPodNodeEnvironment", "admission webhooks", "kubelet admission", "kubelet attach", "kubelet stage",
-    "kubelet publish",
+    "admission, the workload itself", "admission OriginPodNodeEnvironment", "admission webhooks", "kubelet admission",
+    "kubelet images", "kubelet of a node", "kubelet attach", "kubelet stage", "kubelet publish", "live state",
+    "scheduler, attach limits of a workload", "scheduler, attach limits of all workloads",
 )  # fmt: skip
 
 
@@ -153,6 +183,27 @@ def test_the_walk_predicts_the_recorded_answers(recordings: Sequence[Recording])
 @pytest.mark.parametrize("part", PARTS)
 def test_a_part_that_is_switched_off_is_noticed(part: str, recordings: Sequence[Recording]) -> None:
     assert find_noticing(part, recordings)
+
+
+def test_each_admission_plugin_filter_controller_and_kubelet_is_a_part() -> None:
+    switched = {(owner, function) for owner, function, _replacement in PARTS.values()}
+    # The first one calls the others for node plugins.
+    checks = {name for name in vars(Admission) if name.startswith("_check_")} - {"_check_template"}
+    assert [name for name in checks if (Admission, name) not in switched] == []
+    modules = [
+        importlib.import_module(f"{package.__name__}.{module.name}")
+        for package in (scheduler, controllers, kubelet)
+        for module in pkgutil.iter_modules(package.__path__)
+    ]
+    functions = [
+        (owner, function)
+        for module in modules
+        for _name, owner in inspect.getmembers(module, inspect.isclass)
+        for function in ("filter_pod", "filter_claim", "__call__")
+        if owner.__module__ == module.__name__ and function in vars(owner) and owner not in (Filter, Scheduler)
+    ]
+    assert len(functions) > 15
+    assert [pair for pair in functions if pair not in switched] == []
 
 
 if __name__ == "__main__":
