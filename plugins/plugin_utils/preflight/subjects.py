@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..catalog import in_tree
@@ -149,6 +149,16 @@ class Subjects:
     next_pods: dict[str, tuple[PodToStart, ...]] = field(default_factory=dict)
     demand: dict[str, int] = field(default_factory=dict)
     used_claims: frozenset[str] = frozenset()
+    _last: tuple[PodToStart | None, Sequence[tuple[str, str]]] = (None, ())
+
+    def list_keys(self, pod: PodToStart) -> Sequence[tuple[str, str]]:
+        """Each volume of a pod as answers call it, with the key of its subject."""
+        # A pod is asked about by one step after the other.
+        if self._last[0] is not pod:
+            keys = [name_subject(request, pod.workload) for request in self.claims.list_requests(pod)]
+            keys += [name_inline(inline, pod.workload) for inline in pod.inline]
+            self._last = (pod, [*zip(pod.volumes, keys, strict=True)])
+        return self._last[1]
 
 
 def name_subject(request: Request, workload: str) -> str:

@@ -13,11 +13,13 @@ from datetime import timedelta
 from ..kube import kinds
 from ..kube.times import parse_time
 from .admission import Admission
+from .controllers.attach_detach_controller import AttachDetachController
 from .controllers.external_provisioner import ExternalProvisioner
 from .controllers.persistent_volume_controller import PersistentVolumeController
 from .index import Index, split_bits, unite
 from .known import change_template, create_finding, report_unread_lists
 from .kubelet.images import KubeletImages
+from .kubelet.volume_manager import VolumeManager
 from .roll import simulate_roll
 from .scheduler.attach_capacity import AttachCapacity, StartingWorkload
 from .scheduler.framework import Scheduler
@@ -25,7 +27,6 @@ from .subjects import Subjects
 from .usage import Usage, Workload
 from .verdict import Answer, Cause, ReportFinding, Roll, WorkloadVerdict
 from .volumes import VolumesEvaluation
-from .walk.mount import Mounts
 from .walk.pods import list_pods_to_start
 from .walk.steps import Places, PodToStart, Rule, StepAnswer
 from .walk.walk import Rules, Walks
@@ -84,14 +85,14 @@ def evaluate(
     admission = Admission(index)
     images = KubeletImages(index)
     of_plugins = _check_node_plugins(index, (admission, scheduler.filter_node_plugin, images))
-    mounts = Mounts(index, claims, use, subjects, volumes, of_drivers, of_plugins)
+    volume_manager = VolumeManager(subjects, volumes)
     rules: Rules = {
         "bind": (admission, PersistentVolumeController(index, claims)),
         "provision": (ExternalProvisioner(index, claims),),
         "schedule": (scheduler,),
-        "attach": (mounts.attach,),
-        "stage": (mounts.stage, _NodeRule(index, on_nodes), images),
-        "publish": (mounts.publish,),
+        "attach": (AttachDetachController(index, use, subjects, volumes, of_drivers, of_plugins),),
+        "stage": (volume_manager.stage, _NodeRule(index, on_nodes), images),
+        "publish": (volume_manager.publish,),
     }
     evaluator = _Evaluator(index, subjects, volumes, scheduler, cluster_findings)
     for workload in use.workloads:

@@ -241,7 +241,7 @@ STORAGE_CLASS = _table(
 )
 _CSI_DRIVER_SPEC = _table(
     {
-        "walk/mount.py": "attachRequired",
+        "controllers/attach_detach_controller.py": "attachRequired",
         "controllers/external_provisioner.py": "storageCapacity",
         "volumes.py": "podInfoOnMount volumeLifecycleModes",
     },

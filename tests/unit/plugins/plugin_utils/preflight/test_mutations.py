@@ -23,6 +23,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import (
     workloads,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.admission import Admission
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.controllers.attach_detach_controller import (
+    AttachDetachController,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.controllers.external_provisioner import (
     ExternalProvisioner,
 )
@@ -32,6 +35,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.controllers.
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet.admission import KubeletAdmission
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet.images import KubeletImages
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet.volume_manager import VolumeManager
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.attach_capacity import AttachCapacity
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.framework import Filter, Scheduler
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.inter_pod_affinity import InterPodAffinity
@@ -53,7 +57,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.vo
     VolumeRestrictions,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.volume_zone import VolumeZone
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.mount import Mounts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import (
     Places,
     PodToStart,
@@ -119,9 +122,9 @@ PARTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "kubelet admission": (KubeletAdmission, "filter_pod", _note_nothing),
     "kubelet images": (KubeletImages, "__call__", _note_nothing),
     "kubelet of a node": (workloads._NodeRule, "__call__", _note_nothing),
-    "kubelet attach": (Mounts, "attach", _accept("attach")),
-    "kubelet stage": (Mounts, "stage", _accept("stage")),
-    "kubelet publish": (Mounts, "publish", _accept("publish")),
+    "controller AttachDetachController": (AttachDetachController, "__call__", _accept("attach")),
+    "kubelet stage": (VolumeManager, "stage", _accept("stage")),
+    "kubelet publish": (VolumeManager, "publish", _accept("publish")),
     "live state": (workloads, "_check_live_state", _note_nothing),
     "roll, budgets": (roll._Simulation, "_evict", _evict),
     "roll, pods that wait": (roll._Simulation, "find_waiting_pod", _note_nothing),
@@ -131,7 +134,7 @@ PARTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
 # There is no real kubelet, no OpenShift and no webhook in the lab: what notices these are situations with the answers that we expect.
 WITHOUT_REAL_ANSWERS = (
     "admission, the workload itself", "admission OriginPodNodeEnvironment", "admission webhooks", "kubelet admission",
-    "kubelet images", "kubelet of a node", "kubelet attach", "kubelet stage", "kubelet publish", "live state",
+    "kubelet images", "kubelet of a node", "controller AttachDetachController", "kubelet stage", "kubelet publish", "live state",
     "scheduler, attach limits of a workload", "scheduler, attach limits of all workloads",
 )  # fmt: skip
 

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The last three steps of a walk: attach a volume to a node, stage it there, publish it to the pod. Pure.
+"""The fourth step: does each volume of a pod get to each node. Pure.
 
-What a kubelet and a driver make of a volume is in its verdicts; here they are answers about sets of nodes.
+Source: https://github.com/kubernetes/kubernetes, pkg/controller/volume/attachdetach.
 """
 
 from __future__ import annotations
@@ -16,29 +16,21 @@ from functools import cached_property
 from ...base.grouped import group_values
 from ...catalog import in_tree
 from ...catalog.translation import REGIONS, UNSPECIFIED, ZONES
-from ...catalog.versions import parse, parse_image_tag
+from ...catalog.versions import parse
 from ...kube.times import parse_time
 from ..admission import refuse_missing_webhooks
 from ..facts.placement import Requirement
-from ..facts.storage import ObservedAttachment
 from ..facts.workloads import ObservedPod
 from ..index import BY_NAME, Index, unite
 from ..known import create_finding
 from ..migration import decide_control_plane
-from ..scheduler.volume_restrictions import ALONE
-from ..subjects import Subject, Subjects, name_inline, name_subject
+from ..subjects import Subject, Subjects
 from ..usage import Usage, Workload
 from ..verdict import ReportFinding, Severity
 from ..volumes import VolumesEvaluation
-from .claims import Claims
-from .steps import PodToStart, Split, StepAnswer
+from ..walk.steps import PodToStart, Split, StepAnswer
+from .external_attacher import check_attacher_release, find_attachment_faults, refuse_deleted_volume
 
-# https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes, the note on sidecars.
-_ATTACHES_ALONE = (3, 3, 0)
-# After this the attach controller detaches by force.
-_DETACHING = timedelta(minutes=6)
-# Attachments of every driver are done sooner, or something keeps them from being done.
-_ATTACHING = timedelta(minutes=10)
 # A pod that is being deleted should be gone by its timestamp; unmounting takes a while on Windows.
 _GOING = timedelta(minutes=10)
 _OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
@@ -57,22 +49,18 @@ class _Use:
     starting: Mapping[str, Workload]
 
 
-class Mounts:
-    """The three steps, about volumes that were evaluated."""
+class AttachDetachController:
+    """The step for one snapshot, about volumes that were evaluated."""
 
     def __init__(
         self,
         index: Index,
-        claims: Claims,
         use: Usage,
         subjects: Subjects,
         evaluated: VolumesEvaluation,
         of_drivers: Mapping[str, tuple[ReportFinding, ...]],
         of_plugins: Mapping[str, Sequence[StepAnswer]],
     ) -> None:
-        self._claims = claims
-        # A pod is asked about by one step after the other.
-        self._last: tuple[PodToStart | None, Sequence[tuple[str, str]]] = (None, ())
         self._uses: dict[str, _Use] = {}
         self._index, self._use, self._subjects, self._evaluated = index, use, subjects, evaluated
         self._unusable_drivers = {
@@ -88,10 +76,10 @@ class Mounts:
         attaching = {attachment.attacher for attachment in index.snapshot.attachments if attachment.attached}
         self._declared = frozenset(attachable).intersection(BY_NAME) | attaching
 
-    def attach(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
+    def __call__(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Whether each volume gets to each node."""
         answers: list[StepAnswer] = []
-        for volume, key in self._list_keys(pod):
+        for volume, key in self._subjects.list_keys(pod):
             subject = self._subjects.subjects.get(key)
             split = Split(
                 "attach", nodes, subject.title if subject else pod.workload, f"used by {pod.workload}", volume
@@ -100,40 +88,6 @@ class Mounts:
                 self._check_attaching(pod, subject, split, volume)
             answers += split.list_answers("nothing keeps it from the node")
         return answers
-
-    def stage(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
-        """What kubelet and driver make of each volume on each node."""
-        return [
-            StepAnswer("stage", answer.answer, nodes_here, volume, answer.because, _explain(pod, volume, answer))
-            for volume, key in self._list_keys(pod)
-            for answer in self._list_answers(key)
-            if (nodes_here := answer.nodes & nodes)
-        ]
-
-    def publish(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
-        """Whether the pod gets each volume there: none with a file system that a container takes as a raw device."""
-        answers: list[StepAnswer] = []
-        for volume, key in self._list_keys(pod):
-            subject = self._subjects.subjects.get(key)
-            if volume not in pod.devices or (subject is not None and subject.is_block):
-                answers.append(StepAnswer("publish", "yes", nodes, volume, "the pod takes it as it is"))
-                continue
-            message = "a container lists it in volumeDevices, but its volumeMode is Filesystem"
-            object_name, evidence = (
-                subject.title if subject is not None else pod.workload,
-                f"{pod.workload}: volumeDevices",
-            )
-            finding = create_finding("CSI-V15", object_name, message, (evidence,), "mount it with volumeMounts instead")
-            answers.append(StepAnswer.from_findings("publish", "no", nodes, (finding,), volume))
-        return answers
-
-    def _list_keys(self, pod: PodToStart) -> Sequence[tuple[str, str]]:
-        """Each volume as answers call it, with the key of its subject."""
-        if self._last[0] is not pod:
-            keys = [name_subject(request, pod.workload) for request in self._claims.list_requests(pod)]
-            keys += [name_inline(inline, pod.workload) for inline in pod.inline]
-            self._last = (pod, [*zip(pod.volumes, keys, strict=True)])
-        return self._last[1]
 
     def _find_usable_nodes(self, key: str) -> int:
         """Where nothing else keeps a volume from its pod."""
@@ -167,25 +121,19 @@ class Mounts:
         # Which of a driver's volumes that pods name themselves an attachment is of is not read.
         for attachment in self._index.attachments_of.get(subject.driver if subject.inline else key, ()):
             if attachment.attach_error or attachment.detach_error or attachment.deleting or attachment.waits_since:
-                findings = tuple(_find_attachment_faults(self._index, attachment))
+                findings = tuple(find_attachment_faults(self._index, attachment))
                 if findings:
                     is_sure = findings[0].severity == "blocker" and not subject.inline
                     split.note("no" if is_sure else "unknown", nodes, findings)
                     return
-        if subject.volume is not None and subject.volume.deleting:
-            # As csiAttach of pkg/controller/csi_handler.go of https://github.com/kubernetes-csi/external-attacher.
-            attachments = self._index.attachments_of.get(key, ())
-            attached = unite(self._index.bit.get(entry.node, 0) for entry in attachments if entry.attached)
-            message = "it is being deleted, and its attacher attaches it to no other node"
-            remedy = "set persistentVolumeReclaimPolicy to Retain, scale its workload to 0, then recreate volume and claim for its disk"
-            split.block(by_csi & ~attached, "CSI-V24", message, remedy)
+        refuse_deleted_volume(self._index, subject, split, by_csi)
         if subject.driver not in self._declared and not subject.inline:
             message = f"kubelets wait for an attachment by {subject.driver}, and none was ever made"
             remedy = "check that the driver's external-attacher runs, and that its CSIDriver exists"
             split.doubt(by_csi & self._find_usable_nodes(key), "CSI-V32", message, remedy)
         refuse_missing_webhooks(self._index, "volumeattachments", split, by_csi, {}, None)
         self._check_migration(subject, split)
-        self._check_attacher(subject, split, by_csi)
+        check_attacher_release(self._index, subject, split, by_csi)
         if _is_for_one_node(subject):
             self._check_one_node(pod, subject, split, volume)
 
@@ -222,20 +170,6 @@ class Mounts:
             )
             remedy = "deploy the driver on these nodes, then upgrade their kubelets"
             split.block(paths.in_tree, "CSI-V50", message, remedy)
-
-    def _check_attacher(self, subject: Subject, split: Split, nodes: int) -> None:
-        """An external-attacher that refuses to attach a volume for one pod alone."""
-        driver = BY_NAME.get(subject.driver)
-        controller = self._index.find_controller(driver) if driver is not None else None
-        modes = subject.asked.access_modes if subject.asked is not None else ()
-        if controller is None or ALONE not in modes:
-            return
-        images = (image for name, image in controller.images if "attacher" in f"{name} {image}")
-        version = next((parse_image_tag(image) for image in images), None)
-        if version is not None and version.release < _ATTACHES_ALONE:
-            deployment = f"Deployment {controller.observed.namespace}/{controller.observed.name}"
-            message = f"access mode {ALONE} needs external-attacher 3.3.0 or later, and {deployment} has {version}"
-            split.block(nodes, "CSI-V31", message, "upgrade the driver's installation")
 
     def _check_one_node(self, pod: PodToStart, subject: Subject, split: Split, volume: str) -> None:
         """A volume that is attached to one node at a time: its holder, and the number of pods that need it."""
@@ -332,63 +266,9 @@ class Mounts:
         return next((rival.key for rival in rivals if several or rival.eligible != nodes), "")
 
 
-def _explain(pod: PodToStart, volume: str, answer: StepAnswer) -> tuple[ReportFinding, ...]:
-    """The findings of an answer, where there is none one that stands for a volume of which nothing says why it is not ready."""
-    if answer.answer == "yes" or answer.findings:
-        return answer.findings if answer.answer != "yes" else ()
-    remedy = "use a kind of volume that this collection supports, or suppress this finding"
-    evidence = (f"used by {pod.workload}",)
-    return (create_finding("CSI-W09", pod.workload, f"{volume}: {answer.because}", evidence, remedy),)
-
-
 def _is_for_one_node(subject: Subject) -> bool:
     """As isMultiAttachForbidden of pkg/volume/util/util.go of kubernetes/kubernetes; a pod's own disks likewise."""
     if subject.inline:
         return subject.plugin is not None
     modes = subject.volume.access_modes if subject.volume is not None else ()
     return bool(modes) and "ReadWriteMany" not in modes and "ReadOnlyMany" not in modes
-
-
-def _find_attachment_faults(index: Index, attachment: ObservedAttachment) -> Iterator[ReportFinding]:
-    """That an attachment failed, or hangs."""
-    snapshot, csi_node = index.snapshot, index.csi_nodes.get(attachment.node)
-    object_name = f"Node {attachment.node}, driver {attachment.attacher}"
-    description = f"volume {attachment.volume}" if attachment.volume else "an inline volume"
-    error, mount = attachment.attach_error or attachment.detach_error, ""
-    volume, node = index.volumes.get(attachment.volume), index.nodes.get(attachment.node)
-    if volume is not None and node is not None and attachment.deleting:
-        is_mounted = f"kubernetes.io/csi/{attachment.attacher}^{volume.source.handle}" in node.in_use
-        description += f", which the kubelet of {attachment.node} {'still has mounted' if is_mounted else 'does not have mounted'},"
-        mount = (
-            f"check csi-proxy and the node plugin on {attachment.node}, which unmount it; if that does not help"
-            if is_mounted
-            else "Windows or the platform keeps the disk; if it is not detached in ten minutes"
-        ) + f", drain and restart the node: kubectl drain {attachment.node} --ignore-daemonsets"
-    # Until the driver is registered, the attacher repeats this, and the checks of the driver on the node find why. Afterwards it
-    # attaches within minutes, or it hangs.
-    waits = (
-        csi_node is not None
-        and csi_node.find_entry(attachment.attacher) is None
-        and "does not contain driver" in attachment.attach_error
-    )
-    if error and not waits:
-        did, remedy = "attached", f"kubectl describe volumeattachment {attachment.name}; check the controller's log"
-        if not attachment.attach_error:
-            did, remedy = "detached", mount or remedy
-        evidence = (f"VolumeAttachment {attachment.name}: {error}",)
-        yield create_finding("CSI-N34", object_name, f"{description} could not be {did}: {error}", evidence, remedy)
-    since = parse_time(attachment.waits_since)
-    if since is not None and not attachment.deleting and not error and snapshot.taken_at - since > _ATTACHING:
-        minutes = int((snapshot.taken_at - since).total_seconds() // 60)
-        evidence = (f"VolumeAttachment {attachment.name} status.attached: false since {attachment.waits_since}",)
-        message = f"attaching {description} has taken {minutes} minutes"
-        remedy = f"kubectl describe volumeattachment {attachment.name}; check that the driver's attacher runs"
-        yield create_finding("CSI-N34", object_name, message, evidence, remedy)
-    since = parse_time(attachment.deleting)
-    if since is not None and snapshot.taken_at - since > _DETACHING:
-        minutes = int((snapshot.taken_at - since).total_seconds() // 60)
-        evidence = (f"VolumeAttachment {attachment.name} metadata.deletionTimestamp: {attachment.deleting}",)
-        message = f"detaching {description} has taken {minutes} minutes"
-        yield create_finding(
-            "CSI-N35", object_name, message, evidence, mount or f"kubectl describe volumeattachment {attachment.name}"
-        )

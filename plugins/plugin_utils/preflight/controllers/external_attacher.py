@@ -1,0 +1,99 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an external-attacher refuses, and attachments that failed or hang. Pure.
+
+Source: https://github.com/kubernetes-csi/external-attacher, pkg/controller/csi_handler.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from ...catalog.versions import parse_image_tag
+from ...kube.times import parse_time
+from ..facts.storage import ObservedAttachment
+from ..index import BY_NAME, Index, unite
+from ..known import create_finding
+from ..scheduler.volume_restrictions import ALONE
+from ..subjects import Subject
+from ..verdict import ReportFinding
+from ..walk.steps import Split
+
+# https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes, the note on sidecars.
+_ATTACHES_ALONE = (3, 3, 0)
+# After this the attach controller detaches by force.
+_DETACHING = timedelta(minutes=6)
+# Attachments of every driver are done sooner, or something keeps them from being done.
+_ATTACHING = timedelta(minutes=10)
+
+
+def refuse_deleted_volume(index: Index, subject: Subject, split: Split, nodes: int) -> None:
+    """Block nodes without an attachment for a volume that is being deleted, as csiAttach does."""
+    if subject.volume is not None and subject.volume.deleting:
+        attachments = index.attachments_of.get(subject.key, ())
+        attached = unite(index.bit.get(entry.node, 0) for entry in attachments if entry.attached)
+        message = "it is being deleted, and its attacher attaches it to no other node"
+        remedy = "set persistentVolumeReclaimPolicy to Retain, scale its workload to 0, then recreate volume and claim for its disk"
+        split.block(nodes & ~attached, "CSI-V24", message, remedy)
+
+
+def check_attacher_release(index: Index, subject: Subject, split: Split, nodes: int) -> None:
+    """An external-attacher that refuses to attach a volume for one pod alone."""
+    driver = BY_NAME.get(subject.driver)
+    controller = index.find_controller(driver) if driver is not None else None
+    modes = subject.asked.access_modes if subject.asked is not None else ()
+    if controller is None or ALONE not in modes:
+        return
+    images = (image for name, image in controller.images if "attacher" in f"{name} {image}")
+    version = next((parse_image_tag(image) for image in images), None)
+    if version is not None and version.release < _ATTACHES_ALONE:
+        deployment = f"Deployment {controller.observed.namespace}/{controller.observed.name}"
+        message = f"access mode {ALONE} needs external-attacher 3.3.0 or later, and {deployment} has {version}"
+        split.block(nodes, "CSI-V31", message, "upgrade the driver's installation")
+
+
+def find_attachment_faults(index: Index, attachment: ObservedAttachment) -> Iterator[ReportFinding]:
+    """That an attachment failed, or hangs."""
+    snapshot, csi_node = index.snapshot, index.csi_nodes.get(attachment.node)
+    object_name = f"Node {attachment.node}, driver {attachment.attacher}"
+    description = f"volume {attachment.volume}" if attachment.volume else "an inline volume"
+    error, mount = attachment.attach_error or attachment.detach_error, ""
+    volume, node = index.volumes.get(attachment.volume), index.nodes.get(attachment.node)
+    if volume is not None and node is not None and attachment.deleting:
+        is_mounted = f"kubernetes.io/csi/{attachment.attacher}^{volume.source.handle}" in node.in_use
+        description += f", which the kubelet of {attachment.node} {'still has mounted' if is_mounted else 'does not have mounted'},"
+        mount = (
+            f"check csi-proxy and the node plugin on {attachment.node}, which unmount it; if that does not help"
+            if is_mounted
+            else "Windows or the platform keeps the disk; if it is not detached in ten minutes"
+        ) + f", drain and restart the node: kubectl drain {attachment.node} --ignore-daemonsets"
+    # Until the driver is registered, the attacher repeats this, and the checks of the driver on the node find why. Afterwards it
+    # attaches within minutes, or it hangs.
+    waits = (
+        csi_node is not None
+        and csi_node.find_entry(attachment.attacher) is None
+        and "does not contain driver" in attachment.attach_error
+    )
+    if error and not waits:
+        did, remedy = "attached", f"kubectl describe volumeattachment {attachment.name}; check the controller's log"
+        if not attachment.attach_error:
+            did, remedy = "detached", mount or remedy
+        evidence = (f"VolumeAttachment {attachment.name}: {error}",)
+        yield create_finding("CSI-N34", object_name, f"{description} could not be {did}: {error}", evidence, remedy)
+    since = parse_time(attachment.waits_since)
+    if since is not None and not attachment.deleting and not error and snapshot.taken_at - since > _ATTACHING:
+        minutes = int((snapshot.taken_at - since).total_seconds() // 60)
+        evidence = (f"VolumeAttachment {attachment.name} status.attached: false since {attachment.waits_since}",)
+        message = f"attaching {description} has taken {minutes} minutes"
+        remedy = f"kubectl describe volumeattachment {attachment.name}; check that the driver's attacher runs"
+        yield create_finding("CSI-N34", object_name, message, evidence, remedy)
+    since = parse_time(attachment.deleting)
+    if since is not None and snapshot.taken_at - since > _DETACHING:
+        minutes = int((snapshot.taken_at - since).total_seconds() // 60)
+        evidence = (f"VolumeAttachment {attachment.name} metadata.deletionTimestamp: {attachment.deleting}",)
+        message = f"detaching {description} has taken {minutes} minutes"
+        yield create_finding(
+            "CSI-N35", object_name, message, evidence, mount or f"kubectl describe volumeattachment {attachment.name}"
+        )

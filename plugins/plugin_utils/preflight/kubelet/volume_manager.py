@@ -1,0 +1,57 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The last two steps: a kubelet stages each volume of a pod, and publishes it to the pod. Pure.
+
+What a kubelet and a driver make of a volume is in its verdicts; here they are answers about sets of nodes.
+"""
+
+from __future__ import annotations
+
+from ..known import create_finding
+from ..subjects import Subjects
+from ..verdict import ReportFinding
+from ..volumes import VolumesEvaluation
+from ..walk.steps import PodToStart, StepAnswer
+
+
+class VolumeManager:
+    """The two steps for one snapshot, about volumes that were evaluated."""
+
+    def __init__(self, subjects: Subjects, evaluated: VolumesEvaluation) -> None:
+        self._subjects, self._evaluated = subjects, evaluated
+
+    def stage(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
+        """What kubelet and driver make of each volume on each node."""
+        return [
+            StepAnswer("stage", answer.answer, nodes_here, volume, answer.because, _explain(pod, volume, answer))
+            for volume, key in self._subjects.list_keys(pod)
+            for answer in self._evaluated.answers.get(key, ())
+            if (nodes_here := answer.nodes & nodes)
+        ]
+
+    def publish(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
+        """Whether the pod gets each volume there: none with a file system that a container takes as a raw device."""
+        answers: list[StepAnswer] = []
+        for volume, key in self._subjects.list_keys(pod):
+            subject = self._subjects.subjects.get(key)
+            if volume not in pod.devices or (subject is not None and subject.is_block):
+                answers.append(StepAnswer("publish", "yes", nodes, volume, "the pod takes it as it is"))
+                continue
+            message = "a container lists it in volumeDevices, but its volumeMode is Filesystem"
+            object_name, evidence = (
+                subject.title if subject is not None else pod.workload,
+                f"{pod.workload}: volumeDevices",
+            )
+            finding = create_finding("CSI-V15", object_name, message, (evidence,), "mount it with volumeMounts instead")
+            answers.append(StepAnswer.from_findings("publish", "no", nodes, (finding,), volume))
+        return answers
+
+
+def _explain(pod: PodToStart, volume: str, answer: StepAnswer) -> tuple[ReportFinding, ...]:
+    """The findings of an answer, where there is none one that stands for a volume of which nothing says why it is not ready."""
+    if answer.answer == "yes" or answer.findings:
+        return answer.findings if answer.answer != "yes" else ()
+    remedy = "use a kind of volume that this collection supports, or suppress this finding"
+    evidence = (f"used by {pod.workload}",)
+    return (create_finding("CSI-W09", pod.workload, f"{volume}: {answer.because}", evidence, remedy),)
