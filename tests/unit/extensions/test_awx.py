@@ -150,6 +150,10 @@ def test_every_part_names_parts_that_are_there() -> None:
         assert set(item["credentials"]) <= set(named["controller_credentials"])
         assert set(item["notification_templates_error"]) == set(named["controller_notifications"])
         assert item["labels"] == named["controller_labels"]
+    for item in definitions["controller_workflows"]:
+        assert item["labels"] == named["controller_labels"]
+        for when in ("error", "approvals"):
+            assert item[f"notification_templates_{when}"] == named["controller_notifications"]
     for item in definitions["controller_schedules"]:
         assert item["unified_job_template"] in templates
         assert list_wrong_inputs(item["extra_data"]) == []
@@ -158,6 +162,12 @@ def test_every_part_names_parts_that_are_there() -> None:
         assert set(item["workflows"]) == set(named["controller_workflows"])
     (source,) = definitions["controller_inventory_sources"]
     assert (PROJECT / source["source_path"]).exists()
+
+
+def test_each_setting_reaches_what_is_created() -> None:
+    texts = "".join(path.read_text(encoding="utf-8") for path in (PROJECT / "controller").iterdir())
+    used = set(re.findall(r"\w+", " ".join(re.findall(r"{{.*?}}", texts, re.DOTALL))))
+    assert set(yaml.safe_load((PROJECT / "settings.yml").read_text(encoding="utf-8"))) - used == set()
 
 
 def workflows() -> dict[str, dict[str, Any]]:
@@ -189,7 +199,8 @@ def test_a_workflow_changes_nothing_before_an_approval_and_is_green_only_after_t
         kinds[node] == "workflow_approval" or nodes[node]["unified_job_template"]["name"] in templates for node in nodes
     )
     assert all(list_wrong_inputs(node.get("extra_data", {})) == [] for node in nodes.values())
-    assert {content["unified_job_template"].get("timeout", 28800) for content in nodes.values()} == {28800}
+    approvals = [nodes[node]["unified_job_template"] for node in nodes if kinds[node] == "workflow_approval"]
+    assert {approval["timeout"] for approval in approvals} == {28800}
     usual, succeeded = follow(nodes, {})
     assert succeeded
     approval = next(node for node in usual if kinds[node] == "workflow_approval")
