@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..catalog.kubernetes import EXEMPTS_WINDOWS_PODS, FORBIDS_HOSTS_OF_PROBES, RELAXES_USERS
 from .facts.cluster import NODE_SELECTOR
 from .index import Index, version_of
 from .limits import (
@@ -24,8 +25,6 @@ from .limits import (
 from .walk.steps import PodToStart, Split, StepAnswer
 
 _ENFORCE = "pod-security.kubernetes.io/enforce"
-# Since these releases the policy exempts pods of Windows, forbids hosts of probes, and lets pods in a user namespace run as any user.
-_EXEMPTS_WINDOWS, _FORBIDS_HOSTS, _RELAXES_USERS = 25, 34, 35
 
 
 class Admission:
@@ -111,15 +110,15 @@ class Admission:
         violation = violations.baseline if level == "baseline" else violations.restricted
         policy = namespace.labels.get(f"{_ENFORCE}-version", "latest")
         version = self._index.kubernetes if policy == "latest" else version_of(f"{policy}.0")
-        if level == "restricted" and version is not None and version.minor >= (1, _RELAXES_USERS):
+        if level == "restricted" and version is not None and version.minor >= RELAXES_USERS:
             violation = violations.relaxed
-        if version is not None and not violation and version.minor >= (1, _FORBIDS_HOSTS):
+        if version is not None and not violation and version.minor >= FORBIDS_HOSTS_OF_PROBES:
             violation = violations.of_hosts
         if violation:
             message = f"namespace {pod.namespace} enforces Pod Security {level}, which forbids {violation}"
             remedy = f"change the pod template, or: kubectl label namespace {pod.namespace} {_ENFORCE}=privileged --overwrite"
             split.block(split.nodes, "CSI-W20", message, remedy)
-        elif version is None or version.minor < (1, _EXEMPTS_WINDOWS):
+        elif version is None or version.minor < EXEMPTS_WINDOWS_PODS:
             message = f"namespace {pod.namespace} enforces Pod Security {level} of {policy}, which is not known"
             remedy = f"kubectl label namespace {pod.namespace} {_ENFORCE}-version=latest --overwrite"
             split.doubt(split.nodes, "CSI-W21", message, remedy)

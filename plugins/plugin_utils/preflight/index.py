@@ -19,6 +19,7 @@ from operator import or_
 from ..base.grouped import group_values
 from ..catalog import wmco
 from ..catalog.base import Driver
+from ..catalog.kubernetes import TAKES_NEWEST_DEFAULT_CLASS
 from ..catalog.registry import DRIVERS
 from ..catalog.translation import REGIONS, ZONES
 from ..catalog.versions import Version, parse
@@ -250,14 +251,13 @@ class Index:
 
     @cached_property
     def default_class(self) -> ObservedClass | None:
-        """The class of claims that name none: the newest of those marked so, as the API server has it
-        (https://github.com/kubernetes/kubernetes, pkg/volume/util/storageclass.go, GetDefaultClass), which before 1.26 refused
-        such claims if there were several."""
+        """The class of claims that name none: the newest of those marked so. None where an older API server refuses such
+        claims, because there are several."""
         marked = sorted(
             (storage_class for storage_class in self.snapshot.classes if storage_class.default),
             key=lambda storage_class: storage_class.name,
         )
-        if len(marked) > 1 and self.kubernetes is not None and self.kubernetes.minor < (1, 26):
+        if len(marked) > 1 and self.kubernetes is not None and self.kubernetes.minor < TAKES_NEWEST_DEFAULT_CLASS:
             return None
         return max(marked, key=lambda storage_class: storage_class.created, default=None)
 

@@ -16,14 +16,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ...base.grouped import group_values
+from ...catalog.kubernetes import SETS_DEFAULT_CLASS_LATER
 from ..facts.sources import ObservedClaim
 from ..facts.storage import ObservedClass, ObservedVolume
 from ..index import Index
 from .steps import PodToStart
 
 WAITS = "WaitForFirstConsumer"
-# Feature gate RetroactiveDefaultStorageClass, on by default (https://github.com/kubernetes/kubernetes, pkg/features/kube_features.go).
-_RETROACTIVE_DEFAULT = (1, 26)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,7 @@ class Claims:
         # By the identity of a pod, that pod with its claims.
         self._requests: dict[int, tuple[PodToStart, tuple[Request, ...]]] = {}
         # A claim that was created while there was no default class gets a later one.
-        self._sets_default_later = index.kubernetes is None or index.kubernetes.minor >= _RETROACTIVE_DEFAULT
+        self._sets_default_later = index.kubernetes is None or index.kubernetes.minor >= SETS_DEFAULT_CLASS_LATER
 
     @cached_property
     def _free(self) -> Mapping[str, list[ObservedVolume]]:

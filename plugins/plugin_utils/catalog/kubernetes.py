@@ -1,0 +1,21 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The minor releases of Kubernetes that changed whether a pod starts. What became of in-tree plugins is in in_tree.py.
+
+Sources: https://github.com/kubernetes/kubernetes, and k8s.io/pod-security-admission, policy.
+"""
+
+from __future__ import annotations
+
+# A claim that names no class gets a default class that is created later (pkg/features/kube_features.go, RetroactiveDefaultStorageClass).
+SETS_DEFAULT_CLASS_LATER = (1, 26)
+# Of several default classes the newest counts (pkg/volume/util/storageclass.go, GetDefaultClass). Before, the API server refused claims
+# that name none.
+TAKES_NEWEST_DEFAULT_CLASS = (1, 26)
+# Pod Security exempts pods of Windows from what only Linux has (check_allowPrivilegeEscalation.go, check_capabilities_restricted.go).
+EXEMPTS_WINDOWS_PODS = (1, 25)
+# Its baseline standard forbids probes and hooks of another host (check_hostProbesAndhostLifecycle.go).
+FORBIDS_HOSTS_OF_PROBES = (1, 34)
+# Its restricted standard lets pods in a user namespace run as any user (check_runAsNonRoot.go, check_runAsUser.go).
+RELAXES_USERS = (1, 35)
