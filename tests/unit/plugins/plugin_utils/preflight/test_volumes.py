@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Unread
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report, VolumeVerdict
 from situations.cluster import healthy
 from situations.named import SITUATIONS
@@ -47,6 +48,14 @@ def test_a_volume_that_works_on_one_node_only_has_the_reason_for_the_other(name:
     other = next(one for answer, one in found.items() if answer != "yes")
     assert other.findings
     assert other.findings[0] in other.because
+
+
+def test_a_driver_whose_csidriver_could_not_be_read_is_not_called_absent() -> None:
+    world = SITUATIONS["a_volume_of_secrets_whose_driver_has_no_csidriver"].world()
+    world.unread.append(Unread("csidrivers", "this account may not list csidrivers"))
+    report = evaluate(world.snapshot())
+    assert {one.workload: one.starts_again for one in report.workloads}["Deployment shop/vault"] == "unknown"
+    assert [one.id for one in report.findings] == ["CSI-C01"]
 
 
 def test_a_report_names_few_nodes_and_counts_all() -> None:

@@ -22,6 +22,11 @@ def test_each_workload_node_and_assumption_is_a_test_case() -> None:
         "nodes": ["2", "1", "0", "0"],
         "assumptions": ["1", "0", "0", "1"],
     }
+    elements = {
+        suite.get("name"): [len(suite.findall(f"testcase/{kind}")) for kind in ("failure", "error", "skipped")]
+        for suite in root
+    }
+    assert elements == {"workloads": [1, 1, 0], "nodes": [1, 0, 0], "assumptions": [0, 0, 1]}
     failure = root.find(".//testcase[@name='Deployment shop/web']/failure")
     assert failure is not None
     assert failure.get("message") == "claim shop/pv-2-claim: no driver on win-2"
