@@ -71,7 +71,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Every workload with volumes, and the users of each claim."""
+    """Every workload with volumes, and the users of each claim, and of each disk that pods name themselves."""
 
     workloads: tuple[Workload, ...]
     users: dict[str, list[Workload]]
@@ -84,8 +84,8 @@ def find_usage(index: Index) -> Usage:
     numbered = _number_claims(index)
     for workload in workloads:
         _note_volumes(index, workload, numbered)
-        for claim in workload.claims:
-            users[claim].append(workload)
+        for volume in (*workload.claims, *(inline.disk for inline in workload.inline)):
+            users[volume].append(workload)
         _decide_eligible_nodes(index, workload)
     return Usage(tuple(workloads), dict(users))
 

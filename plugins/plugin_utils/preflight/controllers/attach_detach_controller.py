@@ -20,6 +20,7 @@ from ...catalog.versions import parse
 from ...kube.times import parse_time
 from ..admission import refuse_missing_webhooks
 from ..facts.placement import Requirement
+from ..facts.sources import Inline
 from ..facts.workloads import ObservedPod
 from ..index import BY_NAME, Index, unite
 from ..known import create_finding
@@ -225,16 +226,21 @@ class AttachDetachController:
 
     @cached_property
     def _placed(self) -> Mapping[str, list[tuple[str, ObservedPod]]]:
-        """By claim, the pods on nodes that name it, each with its workload's key."""
+        """By claim, and by disk that pods name themselves, the pods on nodes that have it, each with its workload's key."""
         on_nodes = ((user.key, pod) for user in self._use.workloads for pod in user.pods if pod.node)
         return group_values(
-            (f"{pod.namespace}/{name}", (key, pod)) for key, pod in on_nodes for name in pod.volumes.claims
+            (volume, (key, pod))
+            for key, pod in on_nodes
+            for volume in (
+                *(f"{pod.namespace}/{name}" for name in pod.volumes.claims),
+                *(inline.disk for inline in pod.volumes.inline),
+            )
         )
 
     def _find_users(self, subject: Subject) -> _Use:
-        claim = subject.claim.key if subject.claim is not None else ""
-        if claim not in self._uses:
-            workloads, placed = self._use.users.get(claim, ()), self._placed.get(claim, ())
+        volume = subject.claim.key if subject.claim is not None else Inline("", subject.source).disk
+        if volume not in self._uses:
+            workloads, placed = self._use.users.get(volume, ()), self._placed.get(volume, ())
             holding: dict[str, ObservedPod] = {}
             starting: dict[str, Workload] = {}
             if len(workloads) > 1:
@@ -245,8 +251,8 @@ class AttachDetachController:
                     starting = {
                         user.key: user for user in workloads if user.template is not None and user.template.runs
                     }
-            self._uses[claim] = _Use(holding, tuple(pod for dummy, pod in placed if pod.gone_by), starting)
-        return self._uses[claim]
+            self._uses[volume] = _Use(holding, tuple(pod for dummy, pod in placed if pod.gone_by), starting)
+        return self._uses[volume]
 
     def _find_stuck_pod(self, subject: Subject) -> ObservedPod | None:
         """A pod with the volume that is being deleted and does not go."""

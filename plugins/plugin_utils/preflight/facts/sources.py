@@ -122,6 +122,11 @@ class Inline:
     name: str
     source: Source
 
+    @property
+    def disk(self) -> str:
+        """What other pods that name it call it too."""
+        return f"{self.source.field} {self.source.handle}"
+
 
 # Fields of a claim's spec that narrow or replace what it gets, and whose content is not read.
 @lru_cache(maxsize=64)
