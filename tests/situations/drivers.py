@@ -219,7 +219,7 @@ def a_volume_that_is_not_detached_because_the_kubelet_still_has_it_mounted(world
     found["status"]["detachError"] = {"message": "context deadline exceeded", "time": world.ago(minutes=1)}
 
 
-@situation("CSI-N36", starts_again={"StatefulSet shop/db": "unknown"})
+@situation("CSI-N36", starts_again={"StatefulSet shop/db": "unknown", "Deployment shop/web": "yes"})
 def a_volume_attached_the_in_tree_way_to_a_migrated_kubelet(world: World) -> None:
     attached = world.get("Node", "win-1")["status"]["volumesAttached"]
     attached.append({"name": f"{IN_TREE_VSPHERE}/[ds] kubevols/left.vmdk", "devicePath": ""})

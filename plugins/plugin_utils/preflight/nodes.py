@@ -26,6 +26,7 @@ from .facts.nodes import DriverEntry
 from .facts.workloads import ObservedPod, ObservedTemplate
 from .index import BY_NAME, Index
 from .known import AFTER_REBOOT, DOUBTS, create_finding
+from .render.words import format_number
 from .verdict import SEVERITIES, Answer, NodeVerdict, ReportFinding, Severity
 
 # A node that reboots restarts its plugin too, so only many restarts until lately are a sign.
@@ -75,7 +76,10 @@ def evaluate(
     for driver, nodes in sorted(demand.items()):
         state = states[driver] = DriverState()
         for node in index.list_nodes(nodes):
-            evaluated = tuple(_DriverOnNode(index, driver, node).find_faults(host_facts_max_age))
+            evaluated = (
+                *_DriverOnNode(index, driver, node).find_faults(host_facts_max_age),
+                *_find_left_attachments(index, driver, node, migrated),
+            )
             by_driver.setdefault(node.name, {})[driver] = evaluated
             state.reasons[node.name] = evaluated
             bit, answer = index.bit[node.name], _decide_answer(evaluated, index)
@@ -94,7 +98,7 @@ def evaluate(
         needed = by_driver.get(node.name, {})
         piped = any(state.piped & index.bit[node.name] for state in states.values())
         node_findings = (
-            *_check_node(index, node, bool(needed), migrated),
+            *_check_system(node),
             *_pass_host_findings(index, node, bool(needed), piped),
         )
         findings += node_findings
@@ -311,6 +315,21 @@ class _DriverOnNode:
             yield create_finding("CSI-N45", object_name, message, evidence, remedy)
 
 
+def _find_left_attachments(
+    index: Index, driver: str, node: ObservedNode, migrated: Mapping[str, int]
+) -> Iterator[ReportFinding]:
+    """That the kubelet attached volumes of a driver's in-tree plugin before it used CSI for it."""
+    entry = BY_NAME.get(driver)
+    plugin = (entry.in_tree if entry is not None else None) or ""
+    attached = [name for name in node.attached if plugin and name.startswith(f"{plugin}/")]
+    if attached and migrated.get(plugin, 0) & index.bit[node.name]:
+        count = format_number(len(attached), "volume is", "volumes are")
+        message = f"{count} attached in-tree, and the kubelet uses CSI for {plugin}"
+        remedy = "move their pods away, detach them at the platform, then use them again"
+        evidence = tuple(f"status.volumesAttached: {name}" for name in attached[:3])
+        yield create_finding("CSI-N36", f"Node {node.name}", message, evidence, remedy)
+
+
 def _find_pipes(driver: str, provider: ObservedTemplate) -> tuple[str, ...]:
     """The pipes of csi-proxy that a node plugin uses.
 
@@ -341,27 +360,6 @@ def read_running_release(driver: Driver, template: ObservedTemplate) -> Version 
 
 
 # The node itself
-
-
-def _check_node(index: Index, node: ObservedNode, needed: bool, migrated: Mapping[str, int]) -> Iterator[ReportFinding]:
-    object_name = f"Node {node.name}"
-    yield from _check_system(node)
-    if not needed:
-        return
-    for plugin, nodes in migrated.items():
-        if not nodes & index.bit[node.name]:
-            continue
-        attached = [name for name in node.attached if name.startswith(f"{plugin}/")]
-        if attached:
-            message = f"{len(attached)} volumes are attached in-tree, and the kubelet uses CSI for {plugin}"
-            remedy = "move their pods away, detach them at the platform, then use them again"
-            yield create_finding(
-                "CSI-N36",
-                object_name,
-                message,
-                tuple(f"status.volumesAttached: {name}" for name in attached[:3]),
-                remedy,
-            )
 
 
 def _pass_host_findings(index: Index, node: ObservedNode, needed: bool, piped: bool) -> Iterator[ReportFinding]:
