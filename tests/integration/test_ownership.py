@@ -130,6 +130,22 @@ def test_csi_proxy_of_wicd_and_of_rancher_is_verified_named_and_never_written(
     assert brought(prepared) == objects
 
 
+def test_csi_proxy_of_rancher_is_taken_over_on_request(prepared: Lab) -> None:
+    before = machines(prepared)
+    given = {"kubewin_batches": "2", "csi_proxy_take_over": "rancher-wins"}
+    inventory = prepared.state.inventories["ntlm-http"]
+    run = play("playbooks/enable-csi.yml", inventory, "--tags", "proxy,summary", variables=given)
+    assert run.code == 0, run.screen
+    rows = {row["node"]: row["csi_proxy"] for row in run.summary["nodes"]}
+    assert "(managed by wicd)" in rows["win-1"]
+    assert rows["win-2"] == "1.3.0 running, serving"
+    assert machines(prepared)["win-1"] == before["win-1"]
+    agent = prepared.agent("win-2")
+    assert rb"C:\csi-proxy\1.3.0-" in agent.run("sc.exe qc csiproxy").stdout
+    assert agent.run("sc.exe query csi-proxy").rc == 1060
+    assert not prepared.api.get("/api/v1/nodes/win-2")["spec"].get("unschedulable")
+
+
 def controller(namespace: str, name: str, container: str, image: str) -> dict[str, Any]:
     """A driver's Linux controller, scaled to nothing: only what it would run is of interest."""
     labels = {"app": name}
@@ -300,19 +316,3 @@ def test_a_namespace_that_cannot_be_is_refused_for_its_name(prepared: Lab) -> No
     refusal = planned(client, DriverRequest(namespace="Kube_System")).refusal
     assert refusal.startswith("CSI-D08 namespace Kube_System: expected a namespace name")
     assert "ConfigMap" not in refusal
-
-
-def test_csi_proxy_of_rancher_is_taken_over_on_request(prepared: Lab) -> None:
-    before = machines(prepared)
-    given = {"kubewin_batches": "2", "csi_proxy_take_over": "rancher-wins"}
-    inventory = prepared.state.inventories["ntlm-http"]
-    run = play("playbooks/enable-csi.yml", inventory, "--tags", "proxy,summary", variables=given)
-    assert run.code == 0, run.screen
-    rows = {row["node"]: row["csi_proxy"] for row in run.summary["nodes"]}
-    assert "(managed by wicd)" in rows["win-1"]
-    assert rows["win-2"] == "1.3.0 running, serving"
-    assert machines(prepared)["win-1"] == before["win-1"]
-    agent = prepared.agent("win-2")
-    assert rb"C:\csi-proxy\1.3.0-" in agent.run("sc.exe qc csiproxy").stdout
-    assert agent.run("sc.exe query csi-proxy").rc == 1060
-    assert not prepared.api.get("/api/v1/nodes/win-2")["spec"].get("unschedulable")
