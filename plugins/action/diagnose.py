@@ -17,7 +17,7 @@ from ansible.release import __version__ as core
 
 from ..modules.diagnose import DOCUMENTATION
 from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
-from ..plugin_utils.actions.host_results import HostResult, list_csi_proxies, read_hosts
+from ..plugin_utils.actions.host_results import HostResult, describe_left_cordons, list_csi_proxies, read_hosts
 from ..plugin_utils.base.documented import read_argument_spec
 from ..plugin_utils.base.stored import serialize
 from ..plugin_utils.catalog.registry import DRIVERS
@@ -77,7 +77,7 @@ class ActionModule(ClusterAction):
         diagnoses = diagnose(controller, cluster, hosts)
         self.result.update(
             diagnosis=[serialize(diagnosis) for diagnosis in diagnoses],
-            lines=[*(describe_workload(cluster.workload) if cluster.workload else ()), *render(diagnoses)],
+            lines=[*self._describe_beginning(cluster), *render(diagnoses)],
         )
         if not is_passed(diagnoses, options["fail_on"]):
             # The list above it on the screen has all of them.
@@ -85,6 +85,12 @@ class ActionModule(ClusterAction):
             first = diagnoses[0]
             expected = "" if first.expected == ABSENCE else f", expected: {first.expected}"
             raise TaskError(f"{first.object}: {first.found}{expected}. {first.remedy}", "not_ready")
+
+    def _describe_beginning(self, cluster: ClusterFacts) -> list[str]:
+        """Where the pods of the workload are; of the whole cluster, which Nodes an interrupted run left cordoned."""
+        if cluster.workload:
+            return describe_workload(cluster.workload)
+        return describe_left_cordons((self.task_vars.get("kubewin_nodes") or {}).get("nodes") or {})
 
     def _read_cluster(self, options: Mapping[str, Any], hosts: Sequence[HostFacts]) -> ClusterFacts:
         drivers = [DRIVERS[name] for name in options["drivers"] if name in DRIVERS]

@@ -89,6 +89,9 @@ class ActionModule(ActionBase):
         is_own = bool(following) and following[0].split()[0] == inputs.get("playbook")
         # A task that failed may name another form of the command, which helps.
         ended = render_ending(failure, commands, place, repeats=is_own and not (options["rescue"] and work.get("next")))
+        if options["nodes"] and inputs.get("playbook") == "status":
+            left = describe_left_cordons((variables.get("kubewin_nodes") or {}).get("nodes") or {})
+            ended = ["", *left, *ended] if left else ended
         text = render_summary(summary, ended, check=self._task.check_mode) if options["nodes"] else ""
         text = repeat_invocation(text or "\n".join([*summary["lines"], *ended]), run)
         outcome = options["outcome"] or work.get("outcome")

@@ -126,7 +126,7 @@ class HostResult:
             "node": self.node or None,
             "left_out": skipped if self.left_out else self.unread,
             "csi_proxy": None if self.left_out else self.state or None,
-            "changed": [step["description"] for step in self.done.get("plan") or ()]
+            "changed": ([step["description"] for step in self.done.get("plan") or ()] or [_RESTORED])
             if self.done.get("changed")
             else [],
         }
@@ -158,12 +158,16 @@ def build_result(name: str, variables: Mapping[str, Any], nodes: Mapping[str, An
     )
 
 
+# What a run changes where csi-proxy is as desired.
+_RESTORED = f"restore the label {SERVING_LABEL} of its Node, and uncordon the Node if an interrupted run cordoned it"
+
+
 def describe_left_cordons(nodes: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """A line for each Node that an interrupted run left cordoned. nodes: by name, of describe_node."""
+    """A line for each Node that a run cordoned and did not restore yet. nodes: by name, of describe_node."""
     return [
         f"Node {name} is cordoned ({node['cordoned_for']})"
         + ("" if SERVING_LABEL in node["labels"] else f" and lacks the label {SERVING_LABEL}")
-        + ", because a run was interrupted. The next run that succeeds restores it."
+        + ", by a run that was interrupted or still works there. The next run that succeeds restores it."
         for name, node in nodes.items()
         if node["cordoned_for"]
     ]

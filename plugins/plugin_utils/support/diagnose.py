@@ -349,7 +349,9 @@ def _diagnose_csi_proxy(state: Mapping[str, Any], title: str) -> Iterator[Diagno
             f"the service {service.get('name')} is {service.get('state')} (start mode {service.get('start_mode')})"
         )
         name, expected = "CSI-X15", "it is running"
-        repair = f"{repair}, or on the host: sc.exe start {service.get('name')}"
+        if service.get("start_mode") != "disabled":
+            # Error 1058: a disabled service cannot be started.
+            repair = f"{repair}, or on the host: sc.exe start {service.get('name')}"
     else:
         lacks = ", ".join(state.get("missing_pipes") or ()) or "all"
         name, problem = "CSI-X16", f"the service {service.get('name')} runs, but does not serve these pipes: {lacks}"

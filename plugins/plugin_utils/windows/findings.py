@@ -79,7 +79,8 @@ def _check_next_start(desired: Desired, snapshot: HostSnapshot) -> Iterator[Find
         yield warning(
             "CSI-N17",
             "time of the last boot",
-            "The System event log does not have it, or its events disagree, so a plugin pod from before the boot is not detected.",
+            "The System event log does not have the time of the last boot, or its events disagree, so a plugin pod from before the boot is "
+            "not detected.",
             "Enlarge the log (wevtutil sl System /ms:67108864), which then keeps the event of the next boot. If the hardware clock is in UTC, "
             "set the registry value RealTimeIsUniversal.",
         )

@@ -98,6 +98,20 @@ def test_a_failure_that_the_lines_above_have_is_not_printed_twice(
     assert "The run failed: fix item 1 first.\n" in shown
 
 
+def test_status_names_the_nodes_that_an_interrupted_run_left_cordoned(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nodes = {"win-1": {"cordoned_for": "csi-proxy is being replaced", "labels": {}}}
+    inputs = {"windows": ["win-1"], "playbook": "status"}
+    hosts = HostVars({"win-1": {"kubewin_nodes": {"nodes": nodes, "matched": {"win-1": "win-1"}}}})
+    run(
+        monkeypatch,
+        nodes=True,
+        registered={"kubewin_inputs": inputs, "hostvars": hosts, "kubewin_nodes": {"nodes": nodes}},
+    )
+    assert "Node win-1 is cordoned (csi-proxy is being replaced) and lacks the label" in capsys.readouterr().out
+
+
 def test_the_place_of_a_journal_is_not_why_an_upgrade_failed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

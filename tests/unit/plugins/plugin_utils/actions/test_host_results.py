@@ -101,6 +101,12 @@ def test_a_changed_host_is_read_after_the_change() -> None:
     assert result(read()).describe_change()["changed"] == []
 
 
+def test_a_run_that_restored_its_node_alone_says_so() -> None:
+    restored = {"changed": True, "csi_proxy": STATE, "plan": []}
+    (change,) = result({**read(), "csi_proxy_result": restored}).describe_change()["changed"]
+    assert change.startswith("restore the label kubewin.io/csi-proxy of its Node, and uncordon the Node")
+
+
 def test_a_host_that_was_not_read_is_not_called_absent() -> None:
     (host,) = results(b={"csi_proxy_plan": LOST, "kubewin_nodes": NODES})
     row = host.describe_change()

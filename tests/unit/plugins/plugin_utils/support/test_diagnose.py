@@ -229,6 +229,13 @@ def test_a_node_that_is_not_ready_is_listed_although_no_workload_needs_it() -> N
     assert [(diagnosis.id, diagnosis.severity) for diagnosis in found] == [("CSI-G05", "warning")]
 
 
+def test_a_disabled_service_is_not_started_by_hand() -> None:
+    (stopped,) = diagnose(CONTROLLER, CLUSTER, [service(state="stopped")])
+    (disabled,) = diagnose(CONTROLLER, CLUSTER, [service(state="stopped", start_mode="disabled")])
+    assert "sc.exe start csi-proxy" in stopped.remedy
+    assert disabled.remedy == "ansible-playbook -i inventory.yml kubewin.csi.enable_csi"
+
+
 def test_a_stopped_service_stands_for_its_pipes() -> None:
     blockers = [{**BLOCKER, "id": "CSI-G42"}, {**BLOCKER, "id": "CSI-G43"}]
     found = diagnose(CONTROLLER, replace(CLUSTER, findings=blockers), [service(state="stopped")])
