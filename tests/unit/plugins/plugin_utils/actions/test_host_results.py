@@ -240,8 +240,8 @@ def test_a_refusal_names_the_nodes_that_a_cancelled_run_left_cordoned_and_unlabe
         }
     )
     assert lines == [
-        "Node win-1 is cordoned (csi-proxy is being replaced) and lacks the label kubewin.io/csi-proxy, because a run was "
-        "interrupted. The next run that succeeds restores it.",
-        "Node win-2 is cordoned (csi-proxy is being replaced), because a run was interrupted. The next run that succeeds "
-        "restores it.",
+        "Node win-1 is cordoned (csi-proxy is being replaced) and lacks the label kubewin.io/csi-proxy, by a run that was "
+        "interrupted or still works there. The next run that succeeds restores it.",
+        "Node win-2 is cordoned (csi-proxy is being replaced), by a run that was interrupted or still works there. The next "
+        "run that succeeds restores it.",
     ]
