@@ -34,6 +34,7 @@ class NodeInfos:
         # By resource and amount, the nodes that have it left.
         self._rooms: dict[str, dict[int, int]] = defaultdict(dict)
         self._large: dict[tuple[str, int], int] = {}
+        self._largest: dict[str, int] = {}
         # Each shape with the numbers of its pods by node, by the identity of the shape: to compare shapes takes long.
         self._residents: dict[int, tuple[PodShape, dict[str, int]]] = {}
         # The shapes that limit others, which are few.
@@ -106,6 +107,13 @@ class NodeInfos:
             large = (node for node in nodes if read_amount(resource, node.allocatable.get(resource, "0")) >= amount)
             self._large[key] = self.find_nodes(node.name for node in large)
         return self._large[key]
+
+    def find_largest_amount(self, resource: str) -> int:
+        """How much of a resource the largest Windows node has when it is empty."""
+        if resource not in self._largest:
+            texts = (node.allocatable.get(resource, "0") for node in self._index.list_nodes(self._index.windows))
+            self._largest[resource] = max((read_amount(resource, text) for text in texts), default=0)
+        return self._largest[resource]
 
     def list_pods(self, limiting: bool = False) -> Iterator[tuple[PodShape, Mapping[str, int]]]:
         """The shapes that pods have, with how many are on which nodes. limiting: of pods with ports or anti-affinity only."""

@@ -44,7 +44,10 @@ class NodeResourcesFit:
 
     def _filter_by_size(self, split: Split, resource: str, amount: int) -> None:
         small = self._index.all & ~self._infos.find_large_nodes(resource, amount)
-        message = f"the node has less than {_format(resource, amount)} of {resource} in all"
+        if not small & split.nodes:
+            return
+        largest = _format(resource, self._infos.find_largest_amount(resource))
+        message = f"the node has less than {_format(resource, amount)} of {resource} in all; the largest Windows node has {largest}"
         split.block(small, "CSI-W20", message, "add nodes that have more, or request less")
 
 
