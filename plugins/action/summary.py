@@ -76,7 +76,9 @@ class ActionModule(ActionBase):
             elif failure or has_remaining_work(facts, options["accept_unproven"], check=self._task.check_mode):
                 # It names what to fix first, which is not always work of enable_csi.
                 following = ["diagnose" if inputs.get("playbook") == "status" else "enable_csi"]
-            elif inputs.get("playbook") == "status" and any(host["left_out"] for host in facts.hosts):
+            elif inputs.get("playbook") == "status" and (
+                summary["verdict"] == "not checked" or any(host["left_out"] for host in facts.hosts)
+            ):
                 following = ["diagnose"]
         else:
             summary = {"lines": list(work.get("lines") or ()), "failure": failure}

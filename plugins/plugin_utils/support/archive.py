@@ -91,8 +91,9 @@ def explain(files: Sequence[Part], missing: Sequence[Missing], hosts: Sequence[s
     did = "Gathered" if path else "Would gather"
     unread = sum(gap.what in {f"host {name}" for name in hosts} for gap in missing)
     count = f"{len(hosts) - unread} of {len(hosts)}" if unread else str(len(hosts))
-    sources = f"{count} Windows host{'' if len(hosts) == 1 else 's'} and the cluster" if hosts else "the cluster"
-    lines = [f"{did} {len(files)} files ({size:.1f} MiB) of {sources}."]
+    sources = [f"{count} Windows host{'' if len(hosts) == 1 else 's'}"] if hosts else []
+    sources += [] if any(gap.what == "cluster" for gap in missing) else ["the cluster"]
+    lines = [f"{did} {len(files)} files ({size:.1f} MiB) of {' and '.join(sources) or 'nothing'}."]
     if missing:
         lines += ["Missing:", *(f"  {gap.line()}" for gap in missing[:_NAMED])]
         lines += [f"  and {len(missing) - _NAMED} more, see summary.json"] if len(missing) > _NAMED else []

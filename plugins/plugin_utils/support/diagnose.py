@@ -19,6 +19,7 @@ from typing import Any
 from ..base.findings import Severity
 from ..base.grouped import group_values
 from ..base.text import join_field_lines
+from ..preflight.render.view import FOLLOWS
 
 LAYERS = ("controller", "cluster", "permissions", "connection", "node", "csi-proxy", "driver", "SMB", "workload")
 # What is expected where a finding says what is wrong.
@@ -198,7 +199,11 @@ def diagnose(
     diagnoses = [
         *_diagnose_controller(controller, hosts),
         *_diagnose_cluster(cluster),
-        *(diagnosis for host in hosts for diagnosis in _diagnose_host(host, cluster.shares)),
+        *(
+            diagnosis
+            for host in hosts
+            for diagnosis in _diagnose_host(host, cluster.shares, is_cluster_read=not cluster.problem)
+        ),
     ]
     reported = {diagnosis.id for diagnosis in diagnoses}
     # A stopped service serves no pipe: the host's own state says more.
@@ -283,12 +288,12 @@ def _diagnose_cluster(cluster: ClusterFacts) -> Iterator[Diagnosis]:
         )  # fmt: skip
 
 
-def _diagnose_host(host: HostFacts, shares: Sequence[ShareUse] | None) -> Iterator[Diagnosis]:
+def _diagnose_host(host: HostFacts, shares: Sequence[ShareUse] | None, *, is_cluster_read: bool) -> Iterator[Diagnosis]:
     title = f"host {host.name}"
     if not host.state:
         yield _diagnose_unreached_host(host, title)
         return
-    if not host.node:
+    if not host.node and is_cluster_read:
         problem, remedy = _split_problem(host.unmatched or "it is no Node of this cluster.")
         remedy = remedy or "Set kubewin_node_name for the host."
         yield Diagnosis("node", "CSI-X10", "blocker", title, problem, "it is exactly one Node", remedy)
@@ -400,7 +405,11 @@ def _diagnose_driver(cluster: ClusterFacts, reported: set[str], unread: set[str]
     if cluster.unread and not cluster.problem:
         problem, remedy = _split_problem(cluster.unread)
         yield Diagnosis("driver", "CSI-X18", "blocker", "readiness report", problem, "a report", remedy)
+    found = {(finding["id"], finding["object"]) for finding in cluster.findings}
     for finding in cluster.findings:
+        if any((cause, finding["object"]) in found for cause in FOLLOWS.get(finding["id"], ())):
+            # It goes away with its cause, and what helps it alone would not last.
+            continue
         # What a host reported is in the layer of csi-proxy already.
         follows = finding["id"] in _UNPROVEN and any(finding["object"].startswith(f"Node {node},") for node in unread)
         if finding["id"] not in reported and not follows:
@@ -486,7 +495,7 @@ def _split_problem(text: str) -> tuple[str, str]:
 
 def describe_workload(workload: WorkloadFacts) -> list[str]:
     """Where its pods are, with the last warning about each."""
-    lines = []
+    lines = [] if workload.pods or workload.verdict is None else [f"{workload.verdict['workload']} has no such pod now"]
     for pod in workload.pods:
         state = "runs" if pod.runs else "does not run"
         lines.append(f"Pod {pod.name} {state}{f' on {pod.node}' if pod.node else ', has no node'}")

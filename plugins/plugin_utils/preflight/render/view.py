@@ -284,7 +284,7 @@ def format_headline(report: Report) -> str:
 
 
 # What goes away by itself with what comes before it on the same object: a plugin needs csi-proxy to run, and runs to register.
-_FOLLOWS: Mapping[str, frozenset[str]] = {
+FOLLOWS: Mapping[str, frozenset[str]] = {
     "CSI-G11": frozenset({"CSI-G42", "CSI-G43"}),
     "CSI-G12": frozenset({"CSI-G42", "CSI-G43"}),
     "CSI-G20": frozenset({"CSI-G10", "CSI-G11", "CSI-G12", "CSI-G42", "CSI-G43"}),
@@ -298,7 +298,7 @@ def _select_steps(groups: Iterable[FindingGroup], report: Report) -> Iterator[Fi
         objects[finding.id].add(finding.object)
     commands: set[str] = set()
     for group in groups:
-        causes = {name for name in _FOLLOWS.get(group.id, ()) for name in objects[name]}
+        causes = {name for name in FOLLOWS.get(group.id, ()) for name in objects[name]}
         needed = group.severity != "note" or group.doubt
         if needed and group.remedy not in commands and not (causes and causes >= objects[group.id]):
             yield group

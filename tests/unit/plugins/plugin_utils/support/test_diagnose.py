@@ -229,6 +229,23 @@ def test_a_node_that_is_not_ready_is_listed_although_no_workload_needs_it() -> N
     assert [(diagnosis.id, diagnosis.severity) for diagnosis in found] == [("CSI-G05", "warning")]
 
 
+def test_what_follows_from_another_finding_about_the_node_is_left_out() -> None:
+    old_pod, pipes = {**BLOCKER, "id": "CSI-G12"}, {**BLOCKER, "id": "CSI-G42"}
+    found = diagnose(CONTROLLER, replace(CLUSTER, findings=[old_pod, pipes]), [HOST])
+    assert [diagnosis.id for diagnosis in found] == ["CSI-G42"]
+    elsewhere = {**pipes, "object": "Node win-2"}
+    assert len(diagnose(CONTROLLER, replace(CLUSTER, findings=[old_pod, elsewhere]), [HOST])) == 2
+
+
+def test_no_host_is_said_to_be_no_node_of_a_cluster_that_was_not_read() -> None:
+    unread = replace(CLUSTER, problem="no response from the API server. Check that it runs.", reason="unreachable")
+    assert [diagnosis.id for diagnosis in diagnose(CONTROLLER, unread, [replace(HOST, node="")])] == ["CSI-X05"]
+
+
+def test_a_workload_without_pods_says_so() -> None:
+    assert describe_workload(replace(ORDERS, pods=[])) == ["StatefulSet shop/orders has no such pod now"]
+
+
 def test_a_disabled_service_is_not_started_by_hand() -> None:
     (stopped,) = diagnose(CONTROLLER, CLUSTER, [service(state="stopped")])
     (disabled,) = diagnose(CONTROLLER, CLUSTER, [service(state="stopped", start_mode="disabled")])

@@ -57,5 +57,7 @@ def test_the_summary_names_what_is_missing_and_the_archive() -> None:
     assert "Add this rule to a role of the account: {rule}" in text
     assert "Archive: /srv/a.tar.gz" in text
     assert explain([], [], [], None)[0] == "Would gather 0 files (0.0 MiB) of the cluster."
+    unread = [Missing("cluster", "the API server does not answer.")]
+    assert explain([], unread, ["win-1"], None)[0] == "Would gather 0 files (0.0 MiB) of 1 Windows host."
     many = explain([], [Missing(str(number), "") for number in range(50)], [], None)
     assert "  and 30 more, see summary.json" in many
