@@ -53,6 +53,7 @@ def prepared() -> Iterator[Lab]:
     a_user_installs(made, "win-2", "csiproxy", r"C:\etc\rancher\wins", WINS)
     for thing, *_rest in BROUGHT.values():
         foreign.plant(made.api, thing, "their-own-manager")
+    eventually(lambda: settled(made), "the planted plugins run")
     yield made
     made.stop()
 
@@ -90,7 +91,6 @@ def settled(lab: Lab) -> bool:
 
 
 def test_each_platforms_plugin_is_named_and_left_as_it_is(prepared: Lab) -> None:
-    eventually(lambda: settled(prepared), "the planted plugins run")
     before, size = brought(prepared), prepared.audit_size()
     client = connect(prepared.state.kubeconfigs["kubewin"])
     for key, (thing, expected, how) in BROUGHT.items():
