@@ -78,10 +78,7 @@ def converge(
         for tried in range(_ROUNDS):
             snapshot = _wait_for_lock(node, lock, limits, snapshot, read, report, check=check)
             if check:
-                if probe and desired.source is not None and to_do.has("fetch"):
-                    stage.probe(node, desired, desired.source)
-                if desired.source is not None and to_do.has("push"):
-                    stage.check_local_file(desired, desired.source)
+                _check_source(node, desired, to_do, probe=probe)
                 return ConvergeResult(True, first, tuple(steps), diff)
             to_do = _make_plan(desired, snapshot, lock)
             steps += [step for step in to_do.steps if step not in steps]
@@ -116,6 +113,16 @@ def converge(
         remedy="Find the program that changes the service at the same time, then run the play again.",
         result={"csi_proxy": describe_state(desired, snapshot)},
     )
+
+
+def _check_source(node: WindowsHost, desired: Desired, to_do: plan.HostPlan, *, probe: bool) -> None:
+    """See that what is planned can be downloaded, or sent. NodeError if not."""
+    if desired.source is None:
+        return
+    if probe and to_do.has("fetch"):
+        stage.probe(node, desired, desired.source)
+    if to_do.has("push"):
+        stage.check_local_file(desired, desired.source)
 
 
 def _make_plan(desired: Desired, snapshot: HostSnapshot, lock: NodeLock) -> plan.HostPlan:
