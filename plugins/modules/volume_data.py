@@ -19,8 +19,8 @@ description:
     volume that is not in use, because its workload was scaled to 0, through a helper pod with a read-only mount, which is deleted afterwards.
   - Never calls equal what was not read. Locked files, files that the pod's user may not read, files beyond the limit and directories that could
     not be listed are named as not compared.
-  - Contents travel through the API server, limited in bytes, rate and time. If a volume holds more than O(limit), names, sizes and times of all
-    files are compared, and the contents of those that were read until then.
+  - Contents travel through the API server, limited in bytes, rate and time. A volume larger than O(limit) is read until the limit. Names, sizes
+    and times of all its files are compared, and the contents of the files that were read.
   - Compares symbolic links and junctions by their target, and does not follow them. Ignores alternate data streams, attributes, access rights,
     C(System Volume Information) and C($RECYCLE.BIN).
 extends_documentation_fragment:

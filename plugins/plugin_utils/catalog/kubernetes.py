@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The minor releases of Kubernetes that changed whether a pod starts. What became of in-tree plugins is in in_tree.py.
+"""The minor releases of Kubernetes that changed whether a pod starts. Those of in-tree plugins are in in_tree.py.
 
 Sources: https://github.com/kubernetes/kubernetes, and k8s.io/pod-security-admission, policy.
 """

@@ -171,7 +171,7 @@ class Reader:
         self._files, self._have = frozenset(files), read
         whys: dict[str, str] = {}
         end = self._archive((".",), links, heads, read)
-        # Paths of any length are nothing to tar.
+        # tar reads paths of any length.
         unfilled = (gap for gap in listed.gaps if not self._fill_gap(gap, end, links, heads, read))
         gaps = () if end.whole else tuple(unfilled)
         unread = [path for path in sorted(files) if path not in read and files[path].size]

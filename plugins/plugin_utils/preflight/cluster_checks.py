@@ -37,7 +37,7 @@ def view(snapshot: Snapshot, driver: Driver) -> model.DriverSnapshot:
             controller.observed for controller in snapshot.controllers if controller.driver == driver.key
         ),
         daemon_sets=tuple(template.plugin.observed for template in snapshot.templates if template.plugin is not None),
-        # What they refuse is known of the next pods of node plugins.
+        # Admission is evaluated for the next pods of node plugins, in workloads.py.
         namespaces={},
         csi_driver=None if live is None else {"metadata": {"name": live.name}, "spec": live.spec},
         feature_states=maps,

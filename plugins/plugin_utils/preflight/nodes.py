@@ -318,7 +318,7 @@ class _DriverOnNode:
 def _find_left_attachments(
     index: Index, driver: str, node: ObservedNode, migrated: Mapping[str, int]
 ) -> Iterator[ReportFinding]:
-    """That the kubelet attached volumes of a driver's in-tree plugin before it used CSI for it."""
+    """A finding if the kubelet attached volumes of a driver's in-tree plugin before it used CSI for that plugin."""
     entry = BY_NAME.get(driver)
     plugin = (entry.in_tree if entry is not None else None) or ""
     attached = [name for name in node.attached if plugin and name.startswith(f"{plugin}/")]

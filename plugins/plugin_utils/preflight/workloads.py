@@ -115,7 +115,7 @@ def _check_node_plugins(index: Index, rules: Sequence[Rule]) -> Mapping[str, Seq
             workload = Workload(template.kind, template.namespace, template.name, template=template)
             nodes = index.windows & index.find_fitting(template.placement)
             for pod in list_pods_to_start(index, workload):
-                # Its pods of today go before.
+                # The pods that run now end before the next ones start.
                 next_pod = replace(pod, expected=0)
                 answers[name] += (
                     answer for rule in rules for answer in rule(next_pod, nodes) if answer.answer != "yes"

@@ -127,8 +127,8 @@ class ShareUse:
 class ClusterFacts:
     """The cluster. problem, reason: why it was not read. lacking: rules by role. events: (object, message) of failed mounts.
 
-    findings: blockers and warnings of the readiness report. unread: why there is no report. shares: who uses SMB shares, where a
-    mapping or mount is wrong, None if it was not read. workload: the only one to diagnose.
+    findings: blockers and warnings of the readiness report. unread: why there is no report. shares: pods that use SMB shares; read only
+    if a mapping or mount is wrong, otherwise empty; None if they could not be read. workload: the only one to diagnose.
     """
 
     reason: str = ""
@@ -383,7 +383,7 @@ def _diagnose_mappings(host: HostFacts, title: str, shares: Sequence[ShareUse] |
 
 
 def _render_remapping(node: str, removal: str, pods: Sequence[str]) -> str:
-    """The commands that remove mappings on a node. A removal interrupts the pods that use them, and one that starts would use the old ones."""
+    """The commands that remove mappings on a node. A removal interrupts the pods that use them, and a pod that starts uses the old mapping."""
     check = (
         f"check that it lists none of them: kubectl get pods -A --field-selector spec.nodeName={node}"
         if pods
@@ -408,7 +408,7 @@ def _diagnose_driver(cluster: ClusterFacts, reported: set[str], unread: set[str]
     found = {(finding["id"], finding["object"]) for finding in cluster.findings}
     for finding in cluster.findings:
         if any((cause, finding["object"]) in found for cause in FOLLOWS.get(finding["id"], ())):
-            # It goes away with its cause, and what helps it alone would not last.
+            # It disappears with its cause; its own remedy would not last.
             continue
         # What a host reported is in the layer of csi-proxy already.
         follows = finding["id"] in _UNPROVEN and any(finding["object"].startswith(f"Node {node},") for node in unread)

@@ -24,6 +24,7 @@ import yaml
 from ansible import constants
 from ansible.cli import CLI
 from ansible.cli.adhoc import AdHocCLI
+from ansible.cli.config import ConfigCLI
 from ansible.cli.doc import DocCLI
 from ansible.cli.galaxy import GalaxyCLI
 from ansible.cli.inventory import InventoryCLI
@@ -74,6 +75,7 @@ OTHERS = {
 }  # fmt: skip
 CLIS: Mapping[str, type[CLI]] = {
     "ansible": AdHocCLI,
+    "ansible-config": ConfigCLI,
     "ansible-doc": DocCLI,
     "ansible-galaxy": GalaxyCLI,
     "ansible-inventory": InventoryCLI,

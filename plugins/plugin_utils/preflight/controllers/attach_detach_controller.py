@@ -119,7 +119,7 @@ class AttachDetachController:
             split.block(outside, "CSI-V31", message, remedy)
         if subject.driver in self._unattached:
             return
-        # Which of a driver's volumes that pods name themselves an attachment is of is not read.
+        # An attachment of an inline volume does not name it: it may belong to any inline volume of the driver.
         for attachment in self._index.attachments_of.get(subject.driver if subject.inline else key, ()):
             if attachment.attach_error or attachment.detach_error or attachment.deleting or attachment.waits_since:
                 findings = tuple(find_attachment_faults(self._index, attachment))

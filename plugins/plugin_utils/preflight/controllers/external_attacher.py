@@ -55,7 +55,7 @@ def check_attacher_release(index: Index, subject: Subject, split: Split, nodes: 
 
 
 def find_attachment_faults(index: Index, attachment: ObservedAttachment) -> Iterator[ReportFinding]:
-    """That an attachment failed, or hangs."""
+    """Findings of an attachment that failed or hangs."""
     snapshot, csi_node = index.snapshot, index.csi_nodes.get(attachment.node)
     object_name = f"Node {attachment.node}, driver {attachment.attacher}"
     description = f"volume {attachment.volume}" if attachment.volume else "an inline volume"

@@ -97,12 +97,12 @@ def _list_builds(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 yield match[2] or _BUILDS[match[1] or "2019"], image
 
 
-# What is created before a pod starts, as far as it needs it, with its group.
+# Resources that are created before a pod starts because it needs them, with their API groups.
 STARTING: Mapping[str, str] = {
     "pods": "", "pods/binding": "", "jobs": "batch", "persistentvolumeclaims": "", "persistentvolumes": "",
     "volumeattachments": "storage.k8s.io",
 }  # fmt: skip
-_OF_NO_NAMESPACE = ("persistentvolumes", "volumeattachments")
+_CLUSTER_SCOPED = ("persistentvolumes", "volumeattachments")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ def _is_of_new_objects(rule: Mapping[str, Any], resource: str) -> bool:
         "resources": ("*/*", f"{name}/*", f"*/{part}", resource) if part else ("*", "*/*", name, f"{name}/*"),
     }  # fmt: skip
     found = all(not set(rule.get(field) or ()).isdisjoint(values) for field, values in expected.items())
-    return found and rule.get("scope") != ("Namespaced" if resource in _OF_NO_NAMESPACE else "Cluster")
+    return found and rule.get("scope") != ("Namespaced" if resource in _CLUSTER_SCOPED else "Cluster")
 
 
 def _crosses_namespaces(affinity: Mapping[str, Any]) -> bool:

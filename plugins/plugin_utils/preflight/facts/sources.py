@@ -124,7 +124,7 @@ class Inline:
 
     @property
     def disk(self) -> str:
-        """What other pods that name it call it too."""
+        """Its key, equal for all pods that name the same disk."""
         return f"{self.source.field} {self.source.handle}"
 
 

@@ -49,7 +49,7 @@ class VolumeManager:
 
 
 def _explain(pod: PodToStart, volume: str, answer: StepAnswer) -> tuple[ReportFinding, ...]:
-    """The findings of an answer, where there is none one that stands for a volume of which nothing says why it is not ready."""
+    """The findings of an answer, or a finding made of its reason if it has none; nothing of a yes."""
     if answer.answer == "yes" or answer.findings:
         return answer.findings if answer.answer != "yes" else ()
     remedy = "use a kind of volume that this collection supports, or suppress this finding"
