@@ -186,7 +186,7 @@ def test_an_api_server_that_does_not_run_is_known_at_once() -> None:
         assert message.startswith("the API server refuses connections: ")
 
 
-def test_a_release_of_csi_proxy_that_is_none_is_refused_by_its_name() -> None:
+def test_an_invalid_csi_proxy_version_is_refused() -> None:
     _message, run = refused("enable_csi", "localhost,", **ALONE, kubewin_drivers="vsphere", csi_proxy_version="latest")
     assert run.summary["failure"] == "csi_proxy_version is latest, expected a release such as 1.3.0."
 

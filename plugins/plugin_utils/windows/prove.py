@@ -116,7 +116,7 @@ def converge(
 
 
 def _check_source(node: WindowsHost, desired: Desired, to_do: plan.HostPlan, *, probe: bool) -> None:
-    """See that what is planned can be downloaded, or sent. NodeError if not."""
+    """Check that the executable of the plan can be downloaded or sent. Raises NodeError if not."""
     if desired.source is None:
         return
     if probe and to_do.has("fetch"):

@@ -112,7 +112,7 @@ def test_status_names_the_nodes_that_an_interrupted_run_left_cordoned(
     assert "Node win-1 is cordoned (csi-proxy is being replaced) and lacks the label" in capsys.readouterr().out
 
 
-def test_the_place_of_a_journal_is_not_why_an_upgrade_failed(
+def test_a_failed_upgrade_shows_its_reason_and_not_the_path_of_its_journal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(monkeypatch, result={"msg": "Node win-1: not drained", "place": "ConfigMap kubewin/kubewin-upgrade-x"})

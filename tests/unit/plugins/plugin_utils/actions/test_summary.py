@@ -286,7 +286,7 @@ def test_a_failure_that_a_task_printed_is_not_printed_again() -> None:
     assert lines == ["", "The run failed: see the message of the task 'Wait' above.", "", "Next:", "  again"]
 
 
-def test_the_command_of_a_failed_run_is_for_later() -> None:
+def test_the_command_of_a_failed_run_follows_the_repair() -> None:
     assert render_ending("win-2: csi-proxy is stopped", ["again"], repeats=True)[-2:] == [
         "Next, when that is fixed:",
         "  again",

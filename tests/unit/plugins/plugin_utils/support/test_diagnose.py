@@ -237,7 +237,7 @@ def test_what_follows_from_another_finding_about_the_node_is_left_out() -> None:
     assert len(diagnose(CONTROLLER, replace(CLUSTER, findings=[old_pod, elsewhere]), [HOST])) == 2
 
 
-def test_no_host_is_said_to_be_no_node_of_a_cluster_that_was_not_read() -> None:
+def test_hosts_of_an_unread_cluster_are_not_called_unmatched() -> None:
     unread = replace(CLUSTER, problem="no response from the API server. Check that it runs.", reason="unreachable")
     assert [diagnosis.id for diagnosis in diagnose(CONTROLLER, unread, [replace(HOST, node="")])] == ["CSI-X05"]
 

@@ -19,7 +19,7 @@ def test_ssh_to_a_winrm_host_names_the_variable_that_was_forgotten(text: str) ->
     assert explained[1].endswith("For WinRM, set ansible_connection to winrm.")
 
 
-def test_winrm_is_not_told_to_use_winrm() -> None:
+def test_a_winrm_host_gets_no_advice_to_use_winrm() -> None:
     explained = explain("Connection refused", Way("http://win-1:5985", "http", WINRM))
     assert explained is not None
     assert "ansible_connection" not in explained[1]
