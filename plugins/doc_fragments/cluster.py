@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What everything that talks to Kubernetes has beside kubernetes.core's options for access."""
+"""Options and requirements of modules that access Kubernetes, in addition to kubernetes.core's options for access."""
 
 from __future__ import annotations
 

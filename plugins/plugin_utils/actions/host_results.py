@@ -77,7 +77,7 @@ class HostResult:
 
     @property
     def settled(self) -> bool:
-        """Whether csi-proxy is as desired, and its Node not cordoned, and labelled where a driver needs csi-proxy."""
+        """Whether csi-proxy is in its desired state and its Node is not cordoned, and has the label if a driver needs csi-proxy."""
         labelled = self.marked or self.returned.get("needed") is False
         return bool(self.state and not self.returned.get("plan") and labelled and not self.facts.get("cordoned_for"))
 

@@ -225,7 +225,7 @@ class Index:
 
     @cached_property
     def attachments_of(self) -> Mapping[str, list[ObservedAttachment]]:
-        """VolumeAttachments by PersistentVolume, those of volumes that pods name themselves by driver."""
+        """VolumeAttachments by PersistentVolume, those of inline volumes by driver."""
         return group_values(
             (attachment.volume or attachment.attacher, attachment)
             for node_attachments in self.attachments.values()

@@ -71,7 +71,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Every workload with volumes, and the users of each claim, and of each disk that pods name themselves."""
+    """Every workload with volumes, and the users of each claim and of each disk of an inline volume."""
 
     workloads: tuple[Workload, ...]
     users: dict[str, list[Workload]]

@@ -143,7 +143,7 @@ def _order_warning(event: Object) -> tuple[bool, str]:
 
 
 def list_share_uses(client: Client, nodes: Iterable[str]) -> list[ShareUse]:
-    """Pods on these nodes that mount SMB shares, by claims or by themselves, with their Secrets. Raises ClusterError."""
+    """Pods on these nodes that mount SMB shares, by claims or inline volumes, with their Secrets. Raises ClusterError."""
     of_claims: dict[tuple[str, str], tuple[str, str]] = {}
     for volume in client.list(kinds.PERSISTENT_VOLUME).items:
         claim, share = volume["spec"].get("claimRef"), _read_share(volume["spec"])

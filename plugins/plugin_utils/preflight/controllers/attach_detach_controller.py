@@ -226,7 +226,7 @@ class AttachDetachController:
 
     @cached_property
     def _placed(self) -> Mapping[str, list[tuple[str, ObservedPod]]]:
-        """By claim, and by disk that pods name themselves, the pods on nodes that have it, each with its workload's key."""
+        """By claim and by disk of an inline volume, the pods on nodes that use it, each with its workload's key."""
         on_nodes = ((user.key, pod) for user in self._use.workloads for pod in user.pods if pod.node)
         return group_values(
             (volume, (key, pod))

@@ -40,7 +40,7 @@ def refuse_deleted_volume(index: Index, subject: Subject, split: Split, nodes: i
 
 
 def check_attacher_release(index: Index, subject: Subject, split: Split, nodes: int) -> None:
-    """An external-attacher that refuses to attach a volume for one pod alone."""
+    """Block nodes if the external-attacher is too old to attach a volume of ReadWriteOncePod."""
     driver = BY_NAME.get(subject.driver)
     controller = index.find_controller(driver) if driver is not None else None
     modes = subject.asked.access_modes if subject.asked is not None else ()
