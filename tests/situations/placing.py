@@ -158,6 +158,18 @@ def labelled(key: str, value: str, name: str = "pv-web") -> Plant:
     return plant
 
 
+def free_in(zone: str) -> Plant:
+    """A free volume with the label of a zone, and nodes of zone a. The scheduler compares it only once the claim has the volume."""
+
+    def plant(world: World) -> None:
+        free()(world)
+        world.get("PersistentVolume", "pv-free")["metadata"]["labels"] = {ZONE: zone}
+        for entry in world.of("Node"):
+            entry["metadata"]["labels"][ZONE] = "a"
+
+    return plant
+
+
 def two_zones(second: str) -> Plant:
     """The pod has a second volume, and each is in one zone."""
 
@@ -447,6 +459,7 @@ CASES = {
         Case("volume's label of another zone", "schedule", "no", "CSI-W20", labelled(ZONE, "b"), labelled(ZONE, "a")),
         Case("volume's older label of another zone", "schedule", "no", "CSI-W20",
              labelled(OLD_ZONE, "b"), labelled(OLD_ZONE, "a")),
+        Case("free volume with the label of another zone", "schedule", "unknown", "CSI-W21", free_in("b"), free_in("a")),
         Case("volumes in two zones", "schedule", "no", "CSI-W20", two_zones("b"), two_zones("a")),
         Case("attach limit", "schedule", "no", "CSI-W20", limited(1), limited(59)),
         Case("attach limit, with a migrated volume", "schedule", "no", "CSI-W20", migrated(1), migrated(2)),
