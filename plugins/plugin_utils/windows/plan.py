@@ -86,12 +86,12 @@ def find_manager(snapshot: HostSnapshot) -> ManagedBy:
         return "wicd"
     if service.executable.lower().endswith("nssm.exe"):
         return "nssm"
+    if is_ours(snapshot, service.executable):
+        return "adopted" if service.record.adopted_from else "kubewin"
     if "\\rancher\\" in service.command_line.lower() or (
         "\\wins\\" in service.command_line.lower() and snapshot.rancher
     ):
         return "rancher-wins"
-    if is_ours(snapshot, service.executable):
-        return "adopted" if service.record.adopted_from else "kubewin"
     return "foreign"
 
 

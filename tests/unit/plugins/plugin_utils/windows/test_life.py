@@ -263,6 +263,12 @@ def test_a_service_elsewhere_is_adopted_through_the_same_commit(
     assert not host.run(replace(desired, take_over="")).changed
 
 
+def test_a_service_of_this_collection_is_its_own_whatever_its_flags_name(host: Host, artifacts: Artifacts) -> None:
+    desired = replace(wanted(artifacts.csi_proxy(NEW)), flags=(r"-kubelet-path=C:\var\lib\rancher\kubelet",))
+    host.run(desired)
+    assert plan.find_manager(host.observe(desired)) == "kubewin"
+
+
 def test_rancher_wins_gets_its_service_back_after_a_removal(host: Host, artifacts: Artifacts) -> None:
     """Where the service is missing, rancher-wins creates it when it starts, and it is verified only."""
     plant_rancher(host)
