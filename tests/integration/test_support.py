@@ -250,6 +250,6 @@ def test_what_is_wrong_is_named_the_next_thing_to_fix_first(planted: Lab, invent
     assert "refused" in next(one["found"] for one in found if one["object"] == "host win-2")
     (mapping,) = [one for one in found if one["id"] == "CSI-X17"]
     assert mapping["object"] == r"host win-1, mapping of \\nas\share"
-    assert r"Remove-SmbGlobalMapping -RemotePath \\nas\share -Force" in mapping["remedy"]
+    assert r"Remove-SmbGlobalMapping -RemotePath '\\nas\share' -Force" in mapping["remedy"]
     assert run.ends[-1]["failure"].startswith("ClusterRole kubewin-preflight: this account lacks")
     assert "4. blocker CSI-X15 host win-1" in run.screen

@@ -377,7 +377,8 @@ def _diagnose_mappings(host: HostFacts, title: str, shares: Sequence[ShareUse] |
         else:
             uses = [use for use in shares if use.may_use(remote)]
             found = f"{state}, and {', '.join(use.describe() for use in uses) or 'no pod on its node'} uses it"
-            removal = f"Remove-SmbGlobalMapping -RemotePath {remote} -Force"
+            quoted = remote.replace("'", "''")
+            removal = f"Remove-SmbGlobalMapping -RemotePath '{quoted}' -Force"
             remedy = _render_remapping(host.node, removal, [use.pod for use in uses])
         yield Diagnosis("SMB", "CSI-X17", "warning", f"{title}, mapping of {remote}", found, "it is connected", remedy)
 
@@ -446,8 +447,9 @@ def _diagnose_conflicts(cluster: ClusterFacts) -> Iterator[Diagnosis]:
             fault += (
                 f": {pod_use.node} to {server} by {users}, this pod mounts {pod_use.share} with Secret {pod_use.secret}"
             )
+            pattern = rf"\\{server}\*".replace("'", "''")
             removal = (
-                rf"Get-SmbGlobalMapping | Where-Object RemotePath -like '\\{server}\*' | Remove-SmbGlobalMapping -Force"
+                f"Get-SmbGlobalMapping | Where-Object RemotePath -like '{pattern}' | Remove-SmbGlobalMapping -Force"
             )
             pods = [use.pod for use in on_node]
             remedy = (

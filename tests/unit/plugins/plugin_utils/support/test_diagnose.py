@@ -268,11 +268,11 @@ def test_a_pod_that_no_controller_recreates_is_a_warning_of_the_next_drain() -> 
 
 
 def test_who_uses_a_lost_share_or_the_same_server_is_named() -> None:
-    lost_share = state(smb_mappings=[{"local": "", "remote": r"\\NAS\share", "status": 2}])
+    lost_share = state(smb_mappings=[{"local": "", "remote": r"\\NAS\it's $hared", "status": 2}])
     users = [
-        ShareUse("win-1", r"\\nas\share\pvc-1", "shop/a", "storage/old"),
+        ShareUse("win-1", r"\\nas\it's $hared\pvc-1", "shop/a", "storage/old"),
         ShareUse("win-1", r"\\nas\shared", "shop/b", "storage/new"),
-        ShareUse("win-2", r"\\nas\share", "shop/c", "storage/other"),
+        ShareUse("win-2", r"\\nas\it's $hared", "shop/c", "storage/other"),
     ]
     event = ("Pod shop/b", "New-SmbGlobalMapping: System Error 1219")
     conflict, mapping = diagnose(CONTROLLER, replace(CLUSTER, shares=users, events=[event]), [lost_share])
@@ -281,7 +281,7 @@ def test_who_uses_a_lost_share_or_the_same_server_is_named() -> None:
     closing = "kubectl uncordon win-1 (not if it was cordoned before). The driver maps the share anew."
     assert mapping.remedy == (
         f"kubectl cordon win-1; kubectl -n shop delete pod a; {check}; on the host, in PowerShell: "
-        rf"Remove-SmbGlobalMapping -RemotePath \\NAS\share -Force; {closing}"
+        rf"Remove-SmbGlobalMapping -RemotePath '\\NAS\it''s $hared' -Force; {closing}"
     )
     assert conflict.found.endswith(
         r"win-1 to nas by pod shop/a (Secret storage/old), this pod mounts \\nas\shared with Secret storage/new"
