@@ -216,15 +216,15 @@ def _check_host(
         message = f"{kind}: the host's csi-proxy and its pipes were not read"
         yield UnmetCondition("CSI-G40", "unproven", message, "add the host to the inventory, or verify a volume there")
         return
+    if host.serving is None:
+        message = f"{kind}: the host could not be read" + (f": {host.reason}" if host.reason else "")
+        yield UnmetCondition("CSI-G40", "unproven", message, "read it with csi_proxy_info")
+        return
     age = None if host.observed_at is None else picture.controller_now - host.observed_at
     if age is None or age > timedelta(seconds=rules.host_facts_max_age):
         when = "at an unknown time" if age is None else f"{int(age.total_seconds())} s ago"
         message = f"{kind}: the host was read {when}, expected within {rules.host_facts_max_age:.0f} s"
         yield UnmetCondition("CSI-G41", "unproven", message, "read it again with csi_proxy_info")
-    if host.serving is None:
-        message = f"{kind}: the host could not be read" + (f": {host.reason}" if host.reason else "")
-        yield UnmetCondition("CSI-G40", "unproven", message, "read it with csi_proxy_info")
-        return
     absent = [pipe for pipe in mounted if host.pipes is not None and pipe not in host.pipes]
     if absent:
         state = f" (service {host.state})" if host.state else ""

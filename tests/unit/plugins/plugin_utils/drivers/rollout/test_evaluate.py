@@ -100,7 +100,7 @@ def test_everything_as_it_should_be_is_green() -> None:
         ),
         pytest.param(win2(hosts=None), "unproven", ["CSI-G40"], "registered, unproven", id="the host was not read"),
         pytest.param(
-            win2(hosts=host("win-2", serving=None, reason="connection_lost", pipes=None)),
+            win2(hosts=host("win-2", serving=None, reason="connection_lost", pipes=None, observed_at=None)),
             "unproven",
             ["CSI-G40"],
             "connection_lost",
