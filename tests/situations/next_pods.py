@@ -349,6 +349,14 @@ def a_webhook_without_its_service_for_claims(world: World) -> None:
     _add_webhook(world, resource="persistentvolumeclaims")
 
 
+@situation("CSI-W21", starts_again={WEB: "yes", "StatefulSet shop/new": "unknown"}, only_here=_NO_WEBHOOK)
+def a_webhook_without_its_service_for_labelled_claims(world: World) -> None:
+    """Labels of claims that do not exist yet are not read."""
+    a_webhook_without_its_service_for_claims(world)
+    selector = {"matchLabels": {"backup": "true"}}
+    world.get("ValidatingWebhookConfiguration", "policy")["webhooks"][0]["objectSelector"] = selector
+
+
 @situation("CSI-W20", starts_again={WEB: "yes", "CronJob shop/nightly": "no"}, only_here=_NO_WEBHOOK)
 def a_webhook_without_its_service_for_jobs(world: World) -> None:
     workload(world, "CronJob", "nightly", pod_spec("share"))

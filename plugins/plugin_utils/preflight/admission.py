@@ -189,7 +189,8 @@ class Admission:
         }
         for resource, is_needed in needs.items():
             if is_needed:
-                own_labels = dict(pod.shape.labels) if resource == "pods" else {}
+                # Those of claims and Jobs are not read.
+                own_labels = dict(pod.shape.labels) if resource == "pods" else None
                 refuse_missing_webhooks(self._index, resource, split, split.nodes, own_labels, labels)
 
 
@@ -198,16 +199,16 @@ def refuse_missing_webhooks(
     resource: str,
     split: Split,
     nodes: int,
-    labels: Mapping[str, str],
+    labels: Mapping[str, str] | None,
     namespace: Mapping[str, str] | None,
 ) -> None:
-    """Block nodes if a webhook without its Service has to accept what is created for a pod there. namespace: labels of its
-    namespace, None for an object without."""
+    """Block nodes if a webhook without its Service has to accept what is created for a pod there. labels: None if they were not
+    read. namespace: labels of its namespace, None for an object without."""
     for webhook in index.snapshot.missing_webhooks:
-        if webhook.accepts(resource, labels, namespace):
+        if webhook.may_accept(resource, labels, namespace):
             message = f"webhook {webhook.name} of {webhook.configuration} has to accept its {resource}, and its Service {webhook.service} does not exist"
             remedy = f"deploy what serves it; if it is a leftover: kubectl delete {webhook.configuration}"
-            if webhook.is_conditional:
+            if webhook.is_conditional or (labels is None and webhook.objects):
                 split.doubt(nodes, "CSI-W21", message, remedy)
             else:
                 split.block(nodes, "CSI-W20", message, remedy)

@@ -121,10 +121,11 @@ class Webhook:
     resources: tuple[str, ...]
     is_conditional: bool = False
 
-    def accepts(self, resource: str, labels: Mapping[str, str], namespace: Mapping[str, str] | None) -> bool:
-        """Whether it has to accept an object with these labels. namespace: labels of its namespace, None for one without."""
+    def may_accept(self, resource: str, labels: Mapping[str, str] | None, namespace: Mapping[str, str] | None) -> bool:
+        """Whether it may have to accept an object. labels: None if they were not read. namespace: labels of its namespace, None for
+        an object without."""
         is_selected = namespace is None or matches_labels(self.namespaces, namespace)
-        return resource in self.resources and is_selected and matches_labels(self.objects, labels)
+        return resource in self.resources and is_selected and (labels is None or matches_labels(self.objects, labels))
 
     @classmethod
     def list_from_object(cls, kind: str, item: Mapping[str, Any]) -> Iterator[Webhook]:
