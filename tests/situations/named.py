@@ -8,7 +8,20 @@ from functools import cache
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report
 
-from situations import drivers, harmless, hidden, live, next_pods, semantics, targets, unstarted, volumes, walked, whole
+from situations import (
+    drivers,
+    harmless,
+    hidden,
+    images,
+    live,
+    next_pods,
+    semantics,
+    targets,
+    unstarted,
+    volumes,
+    walked,
+    whole,
+)
 from situations.base import SITUATIONS, Situation
 
 __all__ = [
@@ -17,6 +30,7 @@ __all__ = [
     "drivers",
     "harmless",
     "hidden",
+    "images",
     "live",
     "next_pods",
     "report_of",

@@ -576,32 +576,6 @@ def pods_with_resources_as_a_whole(world: World) -> None:
     _set_without_system(world, resources={"requests": {"cpu": "1"}})
 
 
-@situation("CSI-W09", starts_again={WEB: "unknown", "StatefulSet shop/db": "yes"})
-def pods_with_an_image_of_an_older_windows(world: World) -> None:
-    _template(world)["containers"][0]["image"] = "mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2019"
-
-
-@situation("CSI-W09", starts_again={WEB: "unknown"})
-def pods_with_an_image_that_is_too_new_for_one_node(world: World) -> None:
-    node = world.get("Node", "win-2")
-    node["metadata"]["labels"]["node.kubernetes.io/windows-build"] = "10.0.17763"
-    for one in world.of("Deployment"):
-        if one["metadata"]["name"] != "web":
-            one["spec"]["template"]["spec"]["nodeSelector"]["kubernetes.io/hostname"] = "win-1"
-
-
-@situation(starts_again={WEB: "yes"})
-def host_process_pods_with_an_image_of_an_older_windows(world: World) -> None:
-    pods_with_an_image_of_an_older_windows(world)
-    options = {"hostProcess": True, "runAsUserName": "NT AUTHORITY\\SYSTEM"}
-    _template(world).update(hostNetwork=True, securityContext={"windowsOptions": options})
-
-
-@situation(starts_again={WEB: "yes"})
-def pods_with_a_release_that_looks_like_a_windows_build(world: World) -> None:
-    _template(world)["containers"][0]["image"] = "registry.example.com/shop:1809"
-
-
 @situation(starts_again={WEB: "yes"}, only_here=_NO_LIMITS)
 def pods_of_a_namespace_with_a_quota_of_nothing(world: World) -> None:
     world.add("ResourceQuota", "team", SHOP, spec={"hard": {}}, status={})
