@@ -14,9 +14,10 @@ from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
 from ..plugin_utils.base.documented import read_argument_spec
 from ..plugin_utils.catalog.registry import DRIVERS
 from ..plugin_utils.drivers.installed import choose_driver
-from ..plugin_utils.drivers.removal import explain_csi_proxy_refusal, explain_refusal, list_pipes, make_selector
+from ..plugin_utils.drivers.removal import explain_csi_proxy_refusal, explain_refusal
 from ..plugin_utils.drivers.removal_observe import (
     list_applied_objects,
+    list_drivers_with_pipes,
     read_csi_proxy_users,
     read_uses,
     wait_until_gone,
@@ -85,25 +86,13 @@ class ActionModule(ClusterAction):
             refused.append(explain_csi_proxy_refusal(*read_csi_proxy_users(client, DRIVERS.values(), going)))
             if refused[-1] and not names and not self.task_vars.get("ansible_limit"):
                 # The same command would be refused again. With --limit, drivers cannot be removed.
-                own = self._list_pipe_users(client)
+                own = list_drivers_with_pipes(client, DRIVERS)
                 self.result["next"] = [f"remove -e kubewin_drivers={','.join(own)}"] if own else []
         if any(refused):
             raise TaskError("\n".join(filter(None, refused)), "in_use")
         self.result.update(objects=[], namespaces=[])
         for kind, item in (pair for _driver, objects in applied for pair in objects):
             self._delete(client, kind, item, deadline)
-
-    def _list_pipe_users(self, client: Client) -> list[str]:
-        """The drivers whose node plugin of this collection mounts pipes of csi-proxy."""
-        applied = {
-            key: client.list(kinds.DAEMON_SET, label_selector=make_selector(driver)).items
-            for key, driver in DRIVERS.items()
-        }
-        return [
-            key
-            for key, daemon_sets in applied.items()
-            if any(list_pipes(daemon_set["spec"]["template"]["spec"]) for daemon_set in daemon_sets)
-        ]
 
     def _choose_drivers(self, client: Client) -> list[str]:
         """The only driver of which this collection has objects, also after a removal that was interrupted; none without objects."""

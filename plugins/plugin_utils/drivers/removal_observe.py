@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from ..base.waiting import Awaited, Waits
@@ -15,7 +15,7 @@ from ..kube import kinds
 from ..kube.client import Client
 from ..kube.errors import GoneError, UnreachableError
 from ..kube.kinds import Kind
-from .removal import VolumeUse, find_uses, is_served_without_pipes, list_pipe_users, make_selector
+from .removal import VolumeUse, find_uses, is_served_without_pipes, list_pipe_users, list_pipes, make_selector
 
 # First what makes pods, last what they stand on.
 KINDS: tuple[Kind, ...] = (
@@ -55,6 +55,18 @@ def read_csi_proxy_users(
     proxied = [driver for driver in drivers if not is_served_without_pipes(driver, daemon_sets)]
     uses = [(driver, find_uses(driver, nodes, pods, *volumes)) for driver in proxied]
     return list_pipe_users(daemon_sets, pods, going), tuple((driver, signs) for driver, signs in uses if signs)
+
+
+def list_drivers_with_pipes(client: Client, drivers: Mapping[str, Driver]) -> list[str]:
+    """The keys of drivers whose node plugin of this collection mounts pipes of csi-proxy."""
+    return [
+        key
+        for key, driver in drivers.items()
+        if any(
+            list_pipes(daemon_set["spec"]["template"]["spec"])
+            for daemon_set in client.list(kinds.DAEMON_SET, label_selector=make_selector(driver)).items
+        )
+    ]
 
 
 def wait_until_gone(client: Client, daemon_set: dict[str, Any], deadline: float, notify: Callable[[str], None]) -> bool:
