@@ -10,6 +10,7 @@ environment of a few variables, so that nothing of the Linux machine shows in it
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -28,7 +29,7 @@ from pathlib import Path
 
 from lab.state import LabError
 from lab.windows.agent import Agent, AgentError
-from lab.windows.wine_registry import SERVER_2022, Identity, machine_values, render, user_values
+from lab.windows.wine_registry import GO_ON_WINE, SERVER_2022, Identity, machine_values, render, user_values
 
 # Programs that winland is when started under their name. Wine has many of them too, so all are overridden.
 TOOLS = (
@@ -142,6 +143,7 @@ def _environment(prefix: Path) -> dict[str, str]:
         "PATH": "/usr/bin:/bin",
         "LANG": "C.UTF-8",
         "WINEARCH": "win64",
+        **GO_ON_WINE,
         "WINEDEBUG": "-all",
         "WINEDLLOVERRIDES": "mscoree,mshtml,winemenubuilder.exe=",
         "WINEPREFIX": str(prefix),
@@ -257,6 +259,26 @@ def clone(source: Path, target: Path) -> None:
                 shutil.copy2(file, here / name)
 
 
+def find_hanging(prefix: Path) -> set[int]:
+    """The processes of a prefix of which nothing is left but a thread that waits for a mutex of Wine's own.
+
+    Wine 8.0 ends its threads by signals, also one that holds such a mutex; the last thread then waits for it for ever, and
+    whoever waits for the process too. On Windows a process that was ended is gone.
+    """
+    hanging = set()
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            after_name = status.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            state, threads = after_name[0], int(after_name[17])
+            if (state, threads) not in (("S", 1), ("Z", 2)):
+                continue
+            last = max(status.parent.glob("task/*"), key=lambda task: int(task.name))
+            waits = (last / "wchan").read_text(encoding="ascii").startswith("futex")
+            if waits and f"WINEPREFIX={prefix}".encode() in (last / "environ").read_bytes().split(b"\0"):
+                hanging.add(int(status.parent.name))
+    return hanging
+
+
 @dataclass(slots=True)
 class WineHost:
     """One host. ``folder`` holds its prefix and log; ``address`` is the node's, not where its agent listens."""
@@ -325,12 +347,26 @@ class WineHost:
             listening = _LISTEN.search(output)
             if listening is not None:
                 self.agent_address = listening.group(1)
+                threading.Thread(target=self._end_hanging, args=(self._process,), daemon=True).start()
                 return
             if self._process.poll() is not None:
                 break
             time.sleep(0.01)
         self.stop()
         raise LabError(f"host {self.name} did not boot within {timeout:g} s; {self.log} says:\n{_tail(self.log)}")
+
+    def _end_hanging(self, process: subprocess.Popen[bytes]) -> None:
+        """While the host is up: end what hangs in two looks in a row."""
+        before: set[int] = set()
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(2)
+                return
+            hanging = find_hanging(self.prefix)
+            for pid in hanging & before:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            before = hanging
 
     def stop(self, timeout: float = 60.0) -> None:
         """Switch the host off: every process in it ends at once."""

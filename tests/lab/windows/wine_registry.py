@@ -16,6 +16,9 @@ Value = str | int | list[str]
 
 SERVER_2022 = "10.0.20348.2700"
 
+# Go suspends its own threads to preempt them; on Wine one of 500 processes then never ended (5 of 2,600 against 1 of 6,000).
+GO_ON_WINE = {"GODEBUG": "asyncpreemptoff=1"}
+
 _CURRENT_VERSION = r"Software\Microsoft\Windows NT\CurrentVersion"
 _CONTROL = r"System\CurrentControlSet\Control"
 _SERVICES = r"System\CurrentControlSet\Services"
@@ -54,6 +57,8 @@ def machine_values(identity: Identity) -> dict[str, dict[str, Value]]:
         rf"{_CONTROL}\ProductOptions": {"ProductType": "ServerNT"},
         # Strings, not numbers: Wine's service manager ignores REG_DWORD here. Milliseconds.
         _CONTROL: {"ServicesPipeTimeout": "3000", "WaitToKillServiceTimeout": "60000"},
+        # What services get: csi-proxy is a Go program too.
+        rf"{_CONTROL}\Session Manager\Environment": {**GO_ON_WINE},
         rf"{_CONTROL}\Session Manager\Memory Management\PrefetchParameters": {"BootId": identity.boot_id},
         rf"{_SERVICES}\Tcpip\Parameters": {"Hostname": identity.name, "NV Hostname": identity.name, "Domain": ""},
         rf"{_SERVICES}\Tcpip\Parameters\Interfaces\{_INTERFACE}": {
