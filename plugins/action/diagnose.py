@@ -107,7 +107,7 @@ class ActionModule(ClusterAction):
                 report["workload"] = read_workload(client, options["workload"], readiness["report"])
             events = list_failed_mounts(client)
             lost = {host.node for host in hosts if any(row["status"] for row in host.state.get("smb_mappings") or ())}
-            if any(is_conflict(message) for _object, message in events):
+            if any(is_conflict(message) for _object, message, _node in events):
                 lost |= {host.node for host in hosts}
             return ClusterFacts(lacking=lacking, events=events, shares=list_share_uses(client, lost - {""}), **report)
         except ClusterError as error:

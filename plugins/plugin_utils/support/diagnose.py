@@ -19,6 +19,7 @@ from typing import Any
 from ..base.findings import Severity
 from ..base.grouped import group_values
 from ..base.text import join_field_lines
+from ..drivers.rollout.explain import ALLOW_PIPES, find_denied_pipe
 from ..preflight.render.view import FOLLOWS
 
 LAYERS = ("controller", "cluster", "permissions", "connection", "node", "csi-proxy", "driver", "SMB", "workload")
@@ -54,6 +55,8 @@ _UNPROVEN = frozenset({"CSI-G40", "CSI-G41"})
 _CONFLICT = re.compile(r"\b1219\b|0x800704c3", re.IGNORECASE)
 # Of a second mount beside the first format: https://github.com/kubernetes-sigs/azuredisk-csi-driver/issues/2690
 _FORMAT = re.compile("requested access path is already in use", re.IGNORECASE)
+# ERROR_DISK_FULL, 112: https://learn.microsoft.com/windows/win32/debug/system-error-codes--0-499-
+_FULL_DISK = re.compile("not enough space on the disk", re.IGNORECASE)
 # Of Azure's file servers, which a volume's handle does not have: core.windows.net, or that of a sovereign cloud.
 _AZURE_SUFFIX = re.compile(r"(?<=\.file)\.[^\\]+")
 # MSFT_SmbGlobalMapping, Status: https://learn.microsoft.com/windows/win32/fileio/msft-smbglobalmapping
@@ -125,7 +128,7 @@ class ShareUse:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """The cluster. problem, reason: why it was not read. lacking: rules by role. events: (object, message) of failed mounts.
+    """The cluster. problem, reason: why it was not read. lacking: rules by role. events: (object, message, node) of failed mounts.
 
     findings: blockers and warnings of the readiness report. unread: why there is no report. shares: pods that use SMB shares; read only
     if a mapping or mount is wrong, otherwise empty; None if they could not be read. workload: the only one to diagnose.
@@ -134,7 +137,7 @@ class ClusterFacts:
     reason: str = ""
     problem: str = ""
     lacking: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    events: Sequence[tuple[str, str]] = ()
+    events: Sequence[tuple[str, str, str]] = ()
     findings: Sequence[Mapping[str, Any]] = ()
     unread: str = ""
     shares: Sequence[ShareUse] | None = None
@@ -213,6 +216,7 @@ def diagnose(
     diagnoses += _diagnose_driver(cluster, reported, unread)
     diagnoses += _diagnose_conflicts(cluster)
     diagnoses += _diagnose_formats(cluster.events)
+    diagnoses += _diagnose_hosts_of_mounts(cluster.events)
     if workload is not None and not cluster.problem and not cluster.unread:
         if any(pod.event and not pod.runs for pod in workload.pods):
             # These say that a pod waits, and its event says why.
@@ -425,7 +429,7 @@ def is_conflict(message: str) -> bool:
 
 
 def _diagnose_conflicts(cluster: ClusterFacts) -> Iterator[Diagnosis]:
-    for title in dict.fromkeys(title for title, message in cluster.events if is_conflict(message)):
+    for title in dict.fromkeys(title for title, message, _node in cluster.events if is_conflict(message)):
         shares = cluster.shares or ()
         pod_use = next((use for use in shares if use.share and title == f"Pod {use.pod}"), None)
         fault = "its mount fails with Windows error 1219: its node is connected to the server with other credentials"
@@ -462,13 +466,29 @@ def _diagnose_conflicts(cluster: ClusterFacts) -> Iterator[Diagnosis]:
         )  # fmt: skip
 
 
-def _diagnose_formats(events: Sequence[tuple[str, str]]) -> Iterator[Diagnosis]:
-    for title in dict.fromkeys(title for title, message in events if _FORMAT.search(message)):
+def _diagnose_formats(events: Sequence[tuple[str, str, str]]) -> Iterator[Diagnosis]:
+    for title in dict.fromkeys(title for title, message, _node in events if _FORMAT.search(message)):
         yield Diagnosis(
             "driver", "CSI-X23", "blocker", title,
             "its mount fails because the first format of its disk took longer than a mount may, and another mount began beside it",
             "a format that ends within two minutes", f"Wait until the format has ended, then: {_render_deletes([title.removeprefix('Pod ')])[0]}",
         )  # fmt: skip
+
+
+def _diagnose_hosts_of_mounts(events: Sequence[tuple[str, str, str]]) -> Iterator[Diagnosis]:
+    """What mounts of several pods may fail of on the same host."""
+    for title, message, node in events:
+        host = f"host {node or 'unknown'}"
+        if pipe := find_denied_pipe(message):
+            yield Diagnosis(
+                "csi-proxy", "CSI-X24", "blocker", host, f"it denies the node plugin access to pipe {pipe}, so a mount of {title} fails",
+                "a node plugin that may open the pipes", ALLOW_PIPES,
+            )  # fmt: skip
+        if _FULL_DISK.search(message):
+            yield Diagnosis(
+                "node", "CSI-X25", "blocker", host, f"its disk or the volume is full, so a mount of {title} fails", "free space",
+                f"kubectl describe node {node} (DiskPressure). On the host, this removes images that no container uses: crictl rmi --prune",
+            )  # fmt: skip
 
 
 def _diagnose_workload(workload: WorkloadFacts, is_explained: bool) -> Iterator[Diagnosis]:

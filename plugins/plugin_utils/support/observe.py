@@ -182,14 +182,15 @@ def _read_share(volume: Object, namespace: str = "") -> tuple[str, str] | None:
     return source.replace("/", "\\").rstrip("\\").lower(), f"{secret['namespace'] or ''}/{secret['name']}".lstrip("/")
 
 
-def list_failed_mounts(client: Client) -> list[tuple[str, str]]:
-    """Events of failed mounts as (object, message). Raises ClusterError."""
+def list_failed_mounts(client: Client) -> list[tuple[str, str, str]]:
+    """Events of failed mounts as (object, message, node). Raises ClusterError."""
     mounts = []
     for event in _list_events(client, "reason=FailedMount"):
         involved = event.get("involvedObject") or {}
         namespace = f"{involved['namespace']}/" if involved.get("namespace") else ""
         name = f"{involved.get('kind')} {namespace}{involved.get('name')}"
-        mounts.append((name, join_lines(str(event.get("message") or ""))))
+        node = (event.get("source") or {}).get("host") or event.get("reportingInstance") or ""
+        mounts.append((name, join_lines(str(event.get("message") or "")), str(node)))
     return mounts
 
 

@@ -14,6 +14,8 @@ from .model import Desired, HostSnapshot, Service
 
 _AUTOMATIC, _DEMAND, _DISABLED = 2, 3, 4
 _MISSING_CODES = (0x80070002, 0x80070003)
+# A free gigabyte or less: csi-proxy's log and a mount may need more, and the kubelet has evicted pods before.
+_FULL = 1 << 30
 _SAN = {1: "online all", 2: "offline shared", 3: "offline all", 4: "offline internal"}
 
 
@@ -162,6 +164,13 @@ def _check_storage(desired: Desired, snapshot: HostSnapshot) -> Iterator[Finding
             "driver afunix",
             f"The driver for Unix domain sockets is {state}; node plugins and the kubelet communicate through such sockets.",
             "sc.exe config afunix start= system, then reboot (Windows Server 2019 or later).",
+        )
+    if trouble.free_bytes is not None and trouble.free_bytes < _FULL:
+        yield warning(
+            "CSI-N23",
+            f"drive {desired.install_dir[:2]}",
+            f"The drive has {trouble.free_bytes >> 20} MiB free, expected {_FULL >> 20} MiB or more: mounts fail, and the kubelet evicts pods.",
+            "Free space on the host. This removes images that no container uses: crictl rmi --prune",
         )
     if trouble.uses_smb and trouble.compartment_namespace != 1:
         yield note(

@@ -217,6 +217,8 @@ class Trouble:
     applocker_exe_mode: int | None = None
     applocker_exe_rules: bool = False
     wdac_policies: tuple[str, ...] = ()
+    free_bytes: int | None = None
+    """of the drive with the install directory"""
     stale_mounts: tuple[str, ...] = ()
     uses_smb: bool = False
     """the kubelet has the directory of a node plugin that maps SMB shares"""

@@ -188,6 +188,7 @@ def build_observation_steps(desired: model.Desired, with_mounts: bool = False) -
                 builtin("dir", _CODE_INTEGRITY + r"\SiPolicy.p7b", switches="/b"),
             ),
         ),
+        ("disk", program("fsutil", "volume", "diskfree", desired.install_dir[:2])),
     ]
     if with_mounts:
         steps += [
@@ -539,6 +540,7 @@ def _read_trouble(tree: parse.RegistryTree, answers: Answers) -> model.Trouble:
         applocker_exe_mode=value(_SRP_EXE, "EnforcementMode"),
         applocker_exe_rules=any(key.startswith(parse.spell_key(_SRP_EXE) + "\\") for key in tree),
         wdac_policies=parse.read_names(answers.text("wdac")),
+        free_bytes=parse.read_free_bytes(answers.text("disk")),
         stale_mounts=_find_stale_mounts(answers),
         uses_smb=bool({name.lower() for name in parse.read_names(answers.text("plugins"))} & _SMB_DRIVERS),
     )

@@ -179,6 +179,15 @@ def read_links(text: str) -> tuple[tuple[str, str], ...]:
     return tuple(pairs)
 
 
+def read_free_bytes(text: str) -> int | None:
+    """The free bytes that ``fsutil volume diskfree`` printed first, None if it printed none.
+
+    Label, unit and separators depend on build and language. Of the numbers behind the first colon the bytes have the most digits.
+    """
+    numbers = re.split(r"[()]", text.partition("\n")[0].partition(":")[2])
+    return read_number(max((re.sub(r"\D", "", number) for number in numbers), key=len))
+
+
 def find_volumes(text: str) -> frozenset[str]:
     """Every ``Volume{...}`` in a text such as ``mountvol`` prints, in lower case."""
     return frozenset(name.lower() for name in _VOLUME.findall(text))

@@ -12,10 +12,18 @@ from ...kube.pod import ContainerFacts, PodFacts
 from .facts import DaemonSetFacts, EventFacts, RolloutPicture
 
 _PIPE = re.compile(r"csi-proxy-[a-z]+-v\d+(?:(?:alpha|beta)\d+)?")
+# go-winio's words, which Go asks Windows for in English.
+_DENIED_PIPE = re.compile(r"(csi-proxy-[a-z]+-v\w+): Access is denied")
 _IMAGE_REASONS = frozenset(
     {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"}
 )
 _MAX = 300
+
+# csi-proxy listens with the default access list of its account: https://github.com/kubernetes-csi/csi-proxy, pkg/server/server.go
+ALLOW_PIPES = (
+    "Its containers must run as ContainerAdministrator, and csi-proxy as LocalSystem: ansible-playbook -i inventory.yml "
+    "kubewin.csi.enable_csi sets both. Compare: kubectl get daemonsets -A -o yaml | grep runAsUserName, and on the host: sc.exe qc csi-proxy"
+)
 
 
 def explain_missing_pod(daemon_set: DaemonSetFacts, picture: RolloutPicture) -> tuple[str, str]:
@@ -68,6 +76,9 @@ def explain_pod(daemon_set: DaemonSetFacts, picture: RolloutPicture, pod: PodFac
         last = _find_pipe_line(log)
         if last:
             message += f"; log: {last}"
+        denied = find_denied_pipe(f"{message} {log}")
+        if denied:
+            return f"{message}; host {pod.node} denies the plugin access to pipe {denied}", ALLOW_PIPES
         if pipes:
             message += f"; pipe {', '.join(pipes)} is missing on {pod.node}"
             return message, "ansible-playbook -i inventory.yml kubewin.csi.enable_csi"
@@ -75,6 +86,12 @@ def explain_pod(daemon_set: DaemonSetFacts, picture: RolloutPicture, pod: PodFac
     if event is not None:
         return f"pod {pod.name} is {pod.phase or 'new'}: {event.reason}: {_shorten(event.message)}", describe
     return f"pod {pod.name} is {pod.phase or 'new'}, not Ready yet", describe
+
+
+def find_denied_pipe(text: str) -> str:
+    """The pipe of csi-proxy that a node plugin may not open, empty if the text names none."""
+    match = _DENIED_PIPE.search(text)
+    return match[1] if match else ""
 
 
 def explain_registration(picture: RolloutPicture, pod: PodFacts | None) -> str:

@@ -45,7 +45,7 @@ SERVING: dict[str, Any] = {
     "smb_mappings": [{"local": "", "remote": r"\\nas\share", "status": 0}],
 }
 CONTROLLER = ControllerPackages({**LEAST, "requests-ntlm": "1.2.0"})
-CLUSTER = ClusterFacts(events=[("Pod shop/a", "MountVolume.SetUp failed: timed out")], shares=())
+CLUSTER = ClusterFacts(events=[("Pod shop/a", "MountVolume.SetUp failed: timed out", "win-1")], shares=())
 HOST = HostFacts("win-1", transport="ntlm", node="win-1", state=SERVING)
 REFUSED = (
     "Nothing listens on https://10.0.0.5:5986 (connection refused). Correct ansible_port, or start the WinRM service."
@@ -129,11 +129,17 @@ PLANTED: dict[str, tuple[ControllerPackages, ClusterFacts, HostFacts, str, str]]
     "mappings that cannot be read": (
         CONTROLLER, CLUSTER, state(smb_mappings=None, smb_used=True), "SMB", "Get-SmbGlobalMapping"),
     "two accounts on a server": (
-        CONTROLLER, replace(CLUSTER, events=[("Pod shop/a", "New-SmbGlobalMapping failed: HRESULT 0x800704C3")]), HOST,
+        CONTROLLER, replace(CLUSTER, events=[("Pod shop/a", "New-SmbGlobalMapping failed: HRESULT 0x800704C3", "win-1")]), HOST,
         "SMB", "Use the same Secret"),
     "a first format of two minutes": (
-        CONTROLLER, replace(CLUSTER, events=[("Pod shop/a", "error mount volume to path. The requested access path is already in use.")]),
+        CONTROLLER, replace(CLUSTER, events=[("Pod shop/a", "error mount volume to path. The requested access path is already in use.", "win-1")]),
         HOST, "driver", "kubectl -n shop delete pod a"),
+    "a pipe that the plugin may not open": (
+        CONTROLLER, replace(CLUSTER, events=[("Pod shop/a", r"open \\\\.\\pipe\\csi-proxy-filesystem-v1: Access is denied.", "win-1")]),
+        HOST, "csi-proxy", "runAsUserName"),
+    "a full disk": (
+        CONTROLLER, replace(CLUSTER, events=[("Pod shop/a", "mkdir: There is not enough space on the disk.", "win-1")]),
+        HOST, "node", "crictl rmi --prune"),
 }  # fmt: skip
 
 
@@ -274,7 +280,7 @@ def test_who_uses_a_lost_share_or_the_same_server_is_named() -> None:
         ShareUse("win-1", r"\\nas\shared", "shop/b", "storage/new"),
         ShareUse("win-2", r"\\nas\it's $hared", "shop/c", "storage/other"),
     ]
-    event = ("Pod shop/b", "New-SmbGlobalMapping: System Error 1219")
+    event = ("Pod shop/b", "New-SmbGlobalMapping: System Error 1219", "win-1")
     conflict, mapping = diagnose(CONTROLLER, replace(CLUSTER, shares=users, events=[event]), [lost_share])
     assert mapping.found == "it is disconnected, and pod shop/a (Secret storage/old) uses it"
     check = "check that it lists none of them: kubectl get pods -A --field-selector spec.nodeName=win-1"

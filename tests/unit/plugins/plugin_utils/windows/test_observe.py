@@ -322,6 +322,13 @@ def test_a_fault_at_the_next_reboot_is_reported_before_it(
     assert prove.describe_state(looked_for, info(host)[1])["serving"] is not bool(finding)
 
 
+def test_a_full_disk_is_named_with_its_drive(host: Host) -> None:
+    assert info(host)[1].trouble.free_bytes is not None
+    host.agent.control("fault", rule={"disk_free": 100})
+    found = [finding for finding in prove.describe_state(*info(host))["findings"] if finding["id"] == "CSI-N23"]
+    assert [(finding["object"], finding["severity"]) for finding in found] == [("drive C:", "warning")]
+
+
 def test_info_on_an_empty_node(host: Host) -> None:
     looked_for, snapshot = info(host)
     state = prove.describe_state(looked_for, snapshot)

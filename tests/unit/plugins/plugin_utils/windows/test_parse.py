@@ -374,6 +374,22 @@ def test_executable_of(command_line: str, executable: str) -> None:
     assert parse.find_executable(command_line) == executable
 
 
+@pytest.mark.parametrize(
+    ("line", "free"),
+    [
+        ("Total # of free bytes        : 877510377472", 877510377472),
+        ("Total free bytes        : 164,371,357,696 (153.1 GB)", 164371357696),
+        ("Total free bytes : 890.5 GB (956,301,750,272 bytes)", 956301750272),
+        ("Gesamtzahl der freien Bytes : 26\xa0914\xa0537\xa0472 ( 25,1 GB)", 26914537472),
+        ("Total free bytes                :               0 ( 0.0 GB)", 0),
+        ("Error:  Access is denied.", None),
+        ("", None),
+    ],
+)
+def test_free_bytes_of_each_build_and_language(line: str, free: int | None) -> None:
+    assert parse.read_free_bytes(f"{line}\r\nTotal bytes : 999,999,999,999,999\r\n") == free
+
+
 def test_mappings_of_smb_shares_are_read_as_wmic_prints_them() -> None:
     raw = b"\r\r\n\r\r\nLocalPath=\r\r\nRemotePath=\\\\nas\\share\r\r\nStatus=2\r\r\n\r\r\n\r\r\nLocalPath=Z:\r\r\nRemotePath=\\\\a\\b\r\r\nStatus=\r\r\n"
     found = parse.read_smb_mappings(join_text([raw]))

@@ -242,6 +242,14 @@ def test_a_crash_loop_of_an_unseen_host_takes_the_pipe_from_the_log() -> None:
     )
 
 
+def test_a_crash_loop_of_a_denied_pipe_is_no_missing_pipe() -> None:
+    log = "open \\\\.\\pipe\\csi-proxy-disk-v1: Access is denied.\ngiving up\n"
+    found = of(replace(crashing(hosts=None), logs={"plugin-win-2": log}))
+    assert "host win-2 denies the plugin access to pipe csi-proxy-disk-v1" in text(found)
+    assert "missing" not in text(found)
+    assert any("runAsUserName" in lack.remedy for lack in found.lacks)
+
+
 def test_a_crash_loop_for_another_reason_points_to_the_log() -> None:
     assert "logs plugin-win-2 -c vsphere-csi-node --previous" in text(of(crashing()))
 
