@@ -53,8 +53,6 @@ _PASSWORDS = (
 
 
 class ActionModule(ClusterAction):
-    """Compares controller, cluster and hosts with what is expected."""
-
     argument_spec = read_argument_spec(DOCUMENTATION)
     remainder = "Nothing was changed"
 
@@ -132,7 +130,6 @@ def select_findings(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, 
 
 
 def read_controller() -> ControllerPackages:
-    """The packages of this machine."""
     installed, missing = {"ansible-core": core}, set()
     for package, name in PACKAGES.items():
         if importlib.util.find_spec(name) is None:

@@ -29,8 +29,6 @@ from ..plugin_utils.kube.modify import modify
 
 
 class ActionModule(ClusterAction):
-    """Deploys a driver's node plugin."""
-
     argument_spec: ClassVar[ArgumentSpec] = {
         **declared.make_argument_spec(declared.APPLY),
         **read_argument_spec(hosts.ModuleDocFragment.DOCUMENTATION),

@@ -25,15 +25,12 @@ from ..plugin_utils.kube.connect import find_driver
 
 
 class ActionModule(ClusterAction):
-    """Observes the cluster, plans the driver and shows the plan."""
-
     argument_spec: ClassVar[ArgumentSpec] = {
         **declared.make_argument_spec(declared.INFO),
         **read_argument_spec(DOCUMENTATION),
     }
 
     def work(self, options: Mapping[str, Any]) -> None:
-        """Return the plan and its objects."""
         if not options["driver"]:
             # The variables that set a driver's options bear its name.
             option = "kubewin_drivers" if self.inputs else "driver"

@@ -34,8 +34,6 @@ _TIMEOUT = 300.0
 
 
 class ActionModule(ClusterAction):
-    """Deletes the objects that were applied for drivers."""
-
     argument_spec = read_argument_spec(DOCUMENTATION)
 
     def sum_up(self) -> None:

@@ -28,8 +28,6 @@ from ..plugin_utils.kube.errors import ClusterError, UnreachableError
 
 
 class ActionModule(ClusterAction):
-    """Watches the rollout until it is settled or the time is over."""
-
     argument_spec: ClassVar[ArgumentSpec] = {
         **declared.make_argument_spec(declared.ROLLOUT),
         **read_argument_spec(hosts.ModuleDocFragment.DOCUMENTATION),

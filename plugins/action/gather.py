@@ -35,8 +35,6 @@ _WRITTEN = ("hosts", "readiness")
 
 
 class ActionModule(ClusterAction):
-    """Reads the cluster, adds what was read of the hosts, and writes the archive."""
-
     argument_spec = read_argument_spec(DOCUMENTATION)
     remainder = "No archive was written. Run again"
 

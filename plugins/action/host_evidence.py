@@ -27,8 +27,6 @@ _LOG_BYTES = 1024 * 1024
 
 
 class ActionModule(WindowsAction):
-    """Reads the host and writes files on the controller."""
-
     argument_spec = LOOK
     _doing = "reading logs, events and settings"
 

@@ -22,12 +22,9 @@ from ..plugin_utils.kube.node import ObservedNode
 
 
 class ActionModule(ClusterAction):
-    """Reads the Windows Nodes and matches the given hosts to them."""
-
     argument_spec = read_argument_spec(DOCUMENTATION)
 
     def read_run(self) -> dict[str, Any]:
-        """The hosts of the play."""
         return {"hosts": [host.describe_identity() for host in read_hosts(self.task_vars)]}
 
     def work(self, options: Mapping[str, Any]) -> None:
@@ -92,7 +89,6 @@ class ActionModule(ClusterAction):
 
 
 def describe_nodes(nodes: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The facts of Nodes by name."""
     return {node["metadata"]["name"]: describe_node(node) for node in nodes}
 
 

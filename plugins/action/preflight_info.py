@@ -58,8 +58,6 @@ _STATISTIC = ("verdict", "counts", "taken_at", "blockers", "unread")
 
 
 class ActionModule(ClusterAction):
-    """Reads the cluster or a snapshot, evaluates it, and shows the report."""
-
     argument_spec: ClassVar[ArgumentSpec] = {
         **read_argument_spec(hosts.ModuleDocFragment.DOCUMENTATION),
         **read_argument_spec(DOCUMENTATION),

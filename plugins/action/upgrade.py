@@ -45,8 +45,6 @@ _TOLERATIONS = [
 
 
 class ActionModule(ClusterAction):
-    """One step of the upgrade's play."""
-
     argument_spec: ClassVar[ArgumentSpec] = read_argument_spec(DOCUMENTATION)
     remainder = "Run again to resume from the journal"
 
@@ -71,7 +69,6 @@ class ActionModule(ClusterAction):
         return {"failures": list(dict.fromkeys(filter(None, messages)))}
 
     def sum_up(self) -> None:
-        """What each node came to."""
         failed, step = bool(self.result.get("failed")), self._task.args["step"]
         self.result.setdefault("lines", [])
         ending = self.result.get("outcome")

@@ -32,8 +32,6 @@ _STEPS = 12
 
 
 class ActionModule(ClusterAction):
-    """Proves volumes of each driver on each node, and deletes what it created."""
-
     argument_spec = read_argument_spec(DOCUMENTATION)
     remainder = "Its objects were deleted, except those reported as left"
     _hosts: Sequence[HostResult] = ()
@@ -191,7 +189,6 @@ def shorten_proofs(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def describe_proof(proof: Mapping[str, Any]) -> str:
-    """One proof in a sentence."""
     steps: Sequence[Mapping[str, Any]] = proof["steps"]
     wrote = next((step for step in steps if step["step"] == "write" and step["ok"]), None)
     sentence = []

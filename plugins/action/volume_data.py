@@ -15,8 +15,6 @@ from ..plugin_utils.data.run import DataRun, check_options
 
 
 class ActionModule(ClusterAction):
-    """Reads the volumes of claims, one after the other."""
-
     argument_spec = read_argument_spec(DOCUMENTATION)
     remainder = "Its pod was deleted; written baselines are kept"
 

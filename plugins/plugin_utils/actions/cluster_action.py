@@ -106,7 +106,6 @@ class ClusterAction(ActionBase):
 
     @property
     def check_mode(self) -> bool:
-        """Whether nothing may be changed."""
         return bool(self._task.check_mode)
 
     def show(self, *lines: str) -> None:
@@ -119,7 +118,6 @@ class ClusterAction(ActionBase):
             display_line(self._display.display, remove_values(line, self.secrets))
 
     def warn(self, text: str) -> None:
-        """Add a warning to the result."""
         self.result.setdefault("warnings", []).append(text)
 
     def connect(self, options: Mapping[str, Any], retry_for: float | None = None) -> Client:

@@ -119,7 +119,6 @@ class HostResult:
         }
 
     def describe_change(self) -> dict[str, Any]:
-        """For the summary of the run."""
         skipped = "unreachable; skipped because kubewin_skip_unreachable is set"
         return {
             "name": self.name,
@@ -193,7 +192,6 @@ def _read_variables(hostvars: Any, host: str) -> dict[str, Any]:
 def build_results(
     hosts: Sequence[str], variables: Mapping[str, Mapping[str, Any]], **registered: Any
 ) -> list[HostResult]:
-    """The results of these hosts. variables: by host."""
     host_variables = {host: {**variables.get(host, {}), **registered} for host in hosts}
     # Registered by a task that ran once for all hosts, or for those of a batch, which it alone matched.
     matches = [facts["kubewin_nodes"] for facts in host_variables.values() if facts.get("kubewin_nodes")]
@@ -219,7 +217,6 @@ def read_plans(task_vars: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def list_warnings(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Warnings of a driver's plan."""
     return [finding for finding in plan["findings"] if finding["severity"] == "warning"]
 
 

@@ -183,7 +183,6 @@ def _show_verdict(verdict: str) -> str:
 
 
 def _render_drivers(drivers: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """A line for each of several drivers."""
     lines = []
     for driver, nodes in drivers.items() if len(drivers) > 1 else ():
         if "unread" in nodes:

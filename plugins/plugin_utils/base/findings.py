@@ -30,7 +30,6 @@ class Finding:
         join_field_lines(self, "object", "message", "remedy")
 
     def line(self) -> str:
-        """As text."""
         return f"{self.severity} {self.id} {self.object}: {self.message} -> {self.remedy}"
 
 

@@ -94,7 +94,6 @@ def share_text(value: Any) -> str:
 
 
 def join_lines(text: str) -> str:
-    """A text as one line."""
     return " ".join(mask_controls(text).split())
 
 

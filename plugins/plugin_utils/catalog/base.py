@@ -312,7 +312,6 @@ class Driver:
 
     @property
     def newest(self) -> Version:
-        """The newest release the catalog has."""
         return max(parse(release.version) for release in self.releases)
 
     def list_builds(self, version: Version, rule: ModeRule) -> tuple[str, ...] | None:
@@ -327,7 +326,6 @@ class Driver:
         )
 
     def find_release(self, version: Version) -> Release | None:
-        """The catalog's entry for a release, None when it is not known."""
         return next((release for release in self.releases if parse(release.version) == version), None)
 
     def list_mode_rules(self, version: Version) -> tuple[ModeRule, ...]:
@@ -346,7 +344,6 @@ class Driver:
         )
 
     def rule(self, mode: str) -> ModeRule | None:
-        """What is known of a mode of this driver, None when it has no such mode."""
         return next((rule for rule in self.modes if rule.mode == mode), None)
 
     def find_nearest(

@@ -98,7 +98,6 @@ def find_by_field(name: str) -> InTree | None:
 
 
 def find_by_name(plugin: str | None) -> InTree | None:
-    """What is known of an in-tree plugin, None when it is not one of these."""
     return next((entry for entry in PLUGINS if entry.plugin == plugin), None)
 
 

@@ -22,5 +22,4 @@ DRIVERS: dict[str, Driver] = {
 
 
 def refuse_unknown_driver(key: str) -> str:
-    """The error for an unknown driver name."""
     return f"value of driver must be one of: {', '.join(sorted(DRIVERS))}, got: {key}"

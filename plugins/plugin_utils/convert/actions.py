@@ -38,8 +38,6 @@ class DryRunVolumes:
 
 @dataclass(frozen=True, slots=True)
 class SetPolicy:
-    """Set a volume's reclaim policy."""
-
     volume: ConversionVolume
     policy: str
 
@@ -54,8 +52,6 @@ class SetProvisioner:
 
 @dataclass(frozen=True, slots=True)
 class ScaleWorkload:
-    """Set a workload's replicas."""
-
     workload: ConversionWorkload
     replicas: int
 
@@ -79,8 +75,6 @@ class StopHelper:
 
 @dataclass(frozen=True, slots=True)
 class DeleteClaim:
-    """Delete the claim."""
-
     claim: ConversionClaim
 
 

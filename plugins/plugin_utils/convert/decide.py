@@ -216,7 +216,6 @@ def _find_target(record: ConversionRecord, observed: ConversionObservation) -> C
 
 
 def _find_obsolete_volumes(record: ConversionRecord, observed: ConversionObservation) -> list[ConversionVolume]:
-    """Return the volumes to delete."""
     return [volume for volume in observed.volumes if volume.side != record.target_side or volume.terminating]
 
 

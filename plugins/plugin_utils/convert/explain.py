@@ -75,7 +75,6 @@ def describe_leftover(move: DeleteVolume | StopHelper) -> dict[str, str]:
 
 
 def describe_conversion(record: ConversionRecord | None) -> str:
-    """Describe the conversion in progress, for a message."""
     if record is None:
         return "no conversion"
     if not record.sequence:

@@ -44,7 +44,6 @@ def strip_server_fields(thing: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def strip_managed_fields(thing: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object without managedFields."""
     copied: dict[str, Any] = copy.deepcopy(dict(thing))
     copied["metadata"].pop("managedFields", None)
     return copied
@@ -146,14 +145,12 @@ def define_scratch_volume(record: ConversionRecord, side: Side) -> dict[str, Any
 
 
 def define_locked_claim(record: ConversionRecord, side: Side) -> dict[str, Any]:
-    """Define a side's claim, locked."""
     definition: dict[str, Any] = copy.deepcopy(record.objects[f"{side}_claim"])
     definition["metadata"].setdefault("annotations", {})[LOCK] = format_lock(record)
     return definition
 
 
 def format_lock(record: ConversionRecord) -> str:
-    """Format the lock of a claim."""
     return f"{record.lock}/{record.generation}"
 
 
@@ -175,7 +172,6 @@ def build_labels(run: str = "") -> dict[str, str]:
 
 
 def name_lease(namespace: str, claim: str) -> str:
-    """Name the Lease of a claim's conversions."""
     return f"kubewin-convert-{hashlib.sha256(f'{namespace}/{claim}'.encode()).hexdigest()[:16]}"
 
 
@@ -202,7 +198,6 @@ def list_fenced_objects(record: ConversionRecord) -> list[tuple[Kind, str, str |
 
 
 def name_helper(run: str) -> str:
-    """Name the helper pod."""
     return f"kubewin-convert-{run}"
 
 

@@ -111,8 +111,6 @@ def _find_lease_trouble(client: Client, name: str, namespace: str) -> str:
 
 
 class ConversionObserver:
-    """Reads the state of one conversion."""
-
     def __init__(self, client: Client, *, final: bool) -> None:
         self._client = client
         self._final = final

@@ -35,8 +35,6 @@ class RunOptions:
 
 
 class ConversionOptionError(ClusterError):
-    """An option is wrong."""
-
     def __init__(self, message: str) -> None:
         super().__init__(message, "configuration")
 

@@ -93,21 +93,17 @@ class ConversionRecord:
 
     @property
     def target_side(self) -> Side:
-        """The side of the target."""
         return "new" if self.direction == "forward" else "old"
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """The steps of this variant."""
         return tuple(step for step in STEPS if self.variant == "re_claim" or step not in _OF_CLAIMS)
 
     def advance(self) -> ConversionRecord:
-        """Return the record at the next step."""
         steps = self.steps
         return replace(self, step=steps[steps.index(self.step) + 1])
 
     def move_to(self, step: Step) -> ConversionRecord:
-        """Return the record at that step."""
         return replace(self, step=step)
 
     def has_reached(self, step: Step) -> bool:
@@ -135,7 +131,6 @@ class ConversionRecord:
         )
 
     def to_json(self) -> str:
-        """Serialize the record for the stores."""
         return json.dumps({"schema": SCHEMA, **asdict(self)}, sort_keys=True, indent=1, ensure_ascii=False)
 
 

@@ -35,8 +35,6 @@ Status = Literal["to_do", "native", "nothing", "refused", "converted", "reversib
 
 @dataclass(slots=True)
 class ConversionResult:
-    """The state of one claim."""
-
     claim: str
     status: Status
     record: ConversionRecord | None = None
@@ -47,7 +45,6 @@ class ConversionResult:
     plan: list[dict[str, str]] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fields of the task's result."""
         record = self.record
         return {
             "claim": self.claim,

@@ -46,7 +46,6 @@ def _limit_lines(lines: list[str]) -> Iterator[str]:
 
 
 def describe_manifest(manifest: Manifest) -> str:
-    """Describe a manifest."""
     counts = summarize_counts(manifest)
     reading = (
         f"{counts['read_files']} of them read"

@@ -21,7 +21,6 @@ _GRACE = 1800
 
 
 def name_helper(claim_uid: str) -> str:
-    """Name the helper pod of a claim."""
     return f"kubewin-data-{hashlib.sha256(claim_uid.encode()).hexdigest()[:16]}"
 
 

@@ -233,7 +233,6 @@ class Reader:
         return self._client.open_output(location.namespace, location.pod, location.container, command, seconds)
 
     def _read(self, output: Any, size: int) -> bytes:
-        """Read an output within the limits."""
         data: bytes = output.read(size)
         self._count += len(data)
         if self._count > self._limits.total + _CHUNK:

@@ -111,7 +111,6 @@ class DataRun:
                 yield f"{claim}: cannot be read: {error}"
 
     def needs_write(self) -> bool:
-        """Whether a baseline would be written."""
         return not self._options["compare"] and any(self._read_baseline(claim) is None for claim in self._claims)
 
     def _describe_plan(self, claim: str, target: ReadableClaim, before: Manifest | None) -> str:

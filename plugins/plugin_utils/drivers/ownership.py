@@ -85,12 +85,10 @@ class Provider:
 
     @property
     def title(self) -> str:
-        """As text."""
         return f"DaemonSet {self.namespace}/{self.name}"
 
 
 def describe_owner(owner: Owner) -> str:
-    """Describe the owner with the evidence."""
     return f"{owner.manager} ({owner.mark})" if owner.mark else owner.manager
 
 

@@ -34,7 +34,6 @@ class ModeChange:
     counters: str
 
     def as_dict(self) -> dict[str, Any]:
-        """For a module's result."""
         return {"from": self.former, "to": self.mode, "drain": self.drain, "counters": self.counters}
 
 
@@ -140,7 +139,6 @@ class DriverPlan:
         return lines
 
     def as_dict(self) -> dict[str, Any]:
-        """For a module's result."""
         return {
             "driver": self.driver.key,
             "title": self.driver.title,

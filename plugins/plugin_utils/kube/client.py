@@ -52,10 +52,7 @@ class Listing:
 
 
 class Client(Transport):
-    """Reads and writes of objects."""
-
     def get(self, kind: Kind, name: str, namespace: str | None = None) -> dict[str, Any] | None:
-        """One object, None when it does not exist."""
         try:
             return self._request(ApiCall("get", kind, namespace, name), "GET").body
         except ClusterError as error:
@@ -81,7 +78,6 @@ class Client(Transport):
         return Listing(tuple(item for page in pages for item in page.get("items") or ()), str(version))
 
     def list_windows_nodes(self) -> tuple[dict[str, Any], ...]:
-        """All Nodes of Windows."""
         return self.list(kinds.NODE, label_selector=kinds.WINDOWS).items
 
     def read_pages(

@@ -31,11 +31,9 @@ class Change:
 
     @property
     def title(self) -> str:
-        """Kind and name, for headers and messages."""
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
     def as_dict(self) -> dict[str, Any]:
-        """For a module's result."""
         return {name: getattr(self, name) for name in ("kind", "namespace", "name", "action", "validated")}
 
     def diff(self) -> dict[str, Any]:

@@ -48,7 +48,6 @@ class ObservedDaemonSet:
 
     @classmethod
     def from_object(cls, daemon_set: Mapping[str, Any]) -> ObservedDaemonSet:
-        """Read an apps/v1 DaemonSet."""
         metadata, pod = daemon_set["metadata"], daemon_set["spec"]["template"]["spec"]
         # HostProcess modes mount nothing: there the plugin directory is only named in environment and arguments.
         words = [str(entry.get("value", "")) for part in pod["containers"] for entry in part.get("env") or []]

@@ -19,7 +19,6 @@ def read_status_code(error: BaseException) -> int | None:
 
 
 def read_body(error: BaseException) -> str:
-    """The body of an API error, as text."""
     body = getattr(error, "body", "") or ""
     return body.decode("utf-8", "replace") if isinstance(body, bytes) else str(body)
 

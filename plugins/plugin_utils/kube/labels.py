@@ -71,7 +71,6 @@ class Marks:
 
     @classmethod
     def from_object(cls, live: Mapping[str, Any]) -> Marks:
-        """Read any object."""
         metadata = live.get("metadata") or {}
         return cls(
             labels={key: str(text) for key, text in (metadata.get("labels") or {}).items() if key in _OWNERSHIP},

@@ -81,7 +81,6 @@ def exists(client: Client, namespace: str) -> bool:
 
 
 def load_roles() -> dict[str, Mapping[str, Any]]:
-    """The shipped ClusterRoles by name."""
     roles: dict[str, Mapping[str, Any]] = {}
     for path in sorted(FILES.glob("kubewin-*rbac.yaml")):
         document = yaml.safe_load(path.read_text(encoding="utf-8"))

@@ -34,7 +34,6 @@ class ContainerFacts:
 
     @classmethod
     def from_object(cls, status: Mapping[str, Any]) -> ContainerFacts:
-        """Read a core/v1 ContainerStatus."""
         state, last = status.get("state") or {}, status.get("lastState") or {}
         waiting = state.get("waiting") or {}
         ended = state.get("terminated") or last.get("terminated") or {}
@@ -83,7 +82,6 @@ class PodFacts:
 
     @classmethod
     def from_object(cls, pod: Mapping[str, Any]) -> PodFacts:
-        """Read a core/v1 Pod."""
         metadata, status = pod["metadata"], pod.get("status") or {}
         labels = metadata.get("labels") or {}
         conditions = {entry.get("type"): entry for entry in status.get("conditions") or []}
@@ -110,7 +108,6 @@ class PodFacts:
 
     @property
     def title(self) -> str:
-        """As text."""
         return f"pod {self.namespace}/{self.name}"
 
     @property

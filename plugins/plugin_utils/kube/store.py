@@ -51,7 +51,6 @@ class ConfigMaps:
         self._known: dict[str, KnownText] = {}
 
     def describe_place(self, name: str) -> str:
-        """Where a text is stored, as text."""
         return f"ConfigMap {self._namespace}/{name}"
 
     def read(self, name: str) -> str | None:
@@ -92,7 +91,6 @@ class ConfigMaps:
         )
 
     def list_names(self, **labels: str) -> list[str]:
-        """The names of the texts with these labels."""
         return [item["metadata"]["name"] for item in self._list(labels)]
 
     def forget(self, only: Collection[str] | None = None, **labels: str) -> list[str]:

@@ -117,7 +117,6 @@ class ShareUse:
     secret: str
 
     def describe(self) -> str:
-        """The pod with its credentials."""
         return f"pod {self.pod} (Secret {self.secret}{'' if self.share else ', share unknown'})"
 
     def may_use(self, remote: str) -> bool:
@@ -168,7 +167,6 @@ class WorkloadFacts:
     known_names: Sequence[str] = ()
 
     def select_nodes(self) -> set[str]:
-        """The nodes of its pods."""
         return {pod.node for pod in self.pods if pod.node}
 
 

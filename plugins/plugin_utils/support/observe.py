@@ -49,7 +49,6 @@ class Gathered:
         self.parts.append(Part(f"cluster/{name}.json", text))
 
     def add_log(self, path: str, raw: bytes) -> None:
-        """A container's log."""
         self.parts.append(Part(path, self._redactor.redact_log(raw)))
 
     def add_missing(self, name: str, error: ClusterError, verb: str, kind: Kind, resource: str = "") -> None:

@@ -28,7 +28,6 @@ class Part:
         return len(self.text.encode("utf-8", "replace"))
 
     def as_dict(self) -> dict[str, Any]:
-        """What the summary says of it."""
         return {"path": self.path, "bytes": self.size, "problem": self.problem}
 
 
@@ -41,13 +40,11 @@ class Missing:
     rule: str = ""
 
     def line(self) -> str:
-        """As text."""
         return f"{self.what}: {self.why}" + (
             f" Add this rule to a role of the account: {self.rule}" if self.rule else ""
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """What the summary says of it."""
         return {"what": self.what, "why": self.why, "rule": self.rule}
 
 

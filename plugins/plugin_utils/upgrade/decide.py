@@ -88,7 +88,6 @@ Decision: TypeAlias = "ChangeObject | DelegateStep | ObserveAgain | EndRun"
 
 
 def decide(journal: Journal, observed: UpgradeObservation, rules: UpgradeRules) -> Decision:
-    """Decide the next step."""
     journal = record_external_changes(journal, observed)
     current_time, delegated, waits = observed.current_time, list[tuple[DelegatedStep, str]](), list[Awaited]()
     for name in [entry.node for entry in journal.nodes]:
@@ -135,7 +134,6 @@ def select_nodes_to_read(
 
 
 def select_workloads_to_read(journal: Journal) -> tuple[UpgradeWorkload, ...]:
-    """Return the workloads that the next decision needs."""
     uncordoned = [entry for entry in journal.nodes if entry.step in ("uncordon", "workloads")]
     return tuple(dict.fromkeys(workload for entry in uncordoned for workload in entry.workloads))
 

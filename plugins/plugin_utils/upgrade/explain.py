@@ -34,7 +34,6 @@ _NODE_DELETED = "CSI-U10"
 
 
 def describe(journal: Journal) -> str:
-    """Describe the whole journal."""
     lines = [
         f"Upgrade {journal.name}, begun {journal.began}: {journal.state}" + (f", {journal.why}" if journal.why else ""),
         f"Hook {journal.hook}, target {journal.target.describe() or 'none'}; run {journal.generation}",

@@ -58,7 +58,6 @@ class UpgradeWorkload:
 
     @property
     def title(self) -> str:
-        """Kind and name."""
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
@@ -71,7 +70,6 @@ class UpgradeTarget:
     wmco: str = ""
 
     def describe(self) -> str:
-        """Name the releases."""
         named = (("kubelet", self.kubelet), ("OpenShift", self.openshift), ("WMCO", self.wmco))
         return ", ".join(f"{component} {version}" for component, version in named if version)
 
@@ -101,11 +99,9 @@ class NodeEntry:
     workloads: tuple[UpgradeWorkload, ...] = ()
 
     def move_to(self, step: Step, current_time: datetime, why: str = "") -> NodeEntry:
-        """Return the entry at that step."""
         return replace(self, step=step, since=format_time(current_time), why=why)
 
     def start(self, current_time: datetime) -> NodeEntry:
-        """Return the entry at the start of its node's upgrade."""
         return replace(self, step="cordon", since=format_time(current_time), began=format_time(current_time), why="")
 
     @property
@@ -181,7 +177,6 @@ class Journal:
         raise KeyError(node)
 
     def find_next_step(self, step: Step) -> Step:
-        """Return the step after that one."""
         table = STEPS_BY_HOOK[self.hook]
         return table[table.index(step) + 1]
 
@@ -200,7 +195,6 @@ class Journal:
         return replace(self, nodes=nodes, happened=happened)
 
     def add_event(self, text: str, current_time: datetime) -> Journal:
-        """Add an event."""
         return replace(self, happened=(*self.happened, f"{format_time(current_time)} {text}")[-_MAX_EVENTS:])
 
     @property
@@ -209,12 +203,10 @@ class Journal:
         return f"upgrade {self.name}"
 
     def to_json(self) -> str:
-        """Serialize the journal for the store."""
         return json.dumps({"schema": SCHEMA, **asdict(self)}, sort_keys=True, ensure_ascii=False)
 
 
 def format_time(when: datetime) -> str:
-    """Format a time as the journal writes it."""
     return when.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

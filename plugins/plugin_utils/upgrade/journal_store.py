@@ -37,7 +37,6 @@ class JournalStore:
 
     @property
     def location(self) -> str:
-        """The object of the journal, as text."""
         return self._maps.describe_place(self._object)
 
     def read(self) -> Journal | None:

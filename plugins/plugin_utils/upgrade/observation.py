@@ -57,7 +57,6 @@ class UpgradeNode:
         pods: tuple[PodFacts, ...] | None = None,
         workloads: tuple[UpgradeWorkload, ...] = (),
     ) -> UpgradeNode:
-        """Read a core/v1 Node."""
         facts = ObservedNode.from_object(node)
         notes, labels = node["metadata"].get("annotations") or {}, facts.labels
         return cls(

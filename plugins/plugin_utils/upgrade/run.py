@@ -282,7 +282,6 @@ def advance(
 
 
 def name_outcome(decision: Decision) -> str:
-    """Name a decision in a result."""
     if isinstance(decision, DelegateStep):
         return "tasks"
     return "settled" if decision.journal.state == "open" else decision.journal.state
@@ -320,7 +319,6 @@ def parse_request(params: Mapping[str, Any]) -> UpgradeRequest:
 
 
 def parse_rules(params: Mapping[str, Any]) -> UpgradeRules:
-    """Parse the options of the upgrade."""
     try:
         windows = tuple(parse_window(text, params["time_zone"]) for text in params["windows"])
     except ValueError as error:

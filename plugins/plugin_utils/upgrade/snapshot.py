@@ -30,7 +30,6 @@ class ClaimedVolume:
 
     @classmethod
     def from_objects(cls, claim: Mapping[str, Any], volume: Mapping[str, Any] | None) -> ClaimedVolume:
-        """Read a PersistentVolumeClaim and its PersistentVolume."""
         metadata, spec = claim["metadata"], (volume or {}).get("spec") or {}
         source, backend = _read_source(spec)
         return cls(
@@ -58,8 +57,6 @@ def _read_source(spec: Mapping[str, Any]) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class NodeReleases:
-    """A Windows node's releases."""
-
     kubelet: str
     wmco: str
 

@@ -102,7 +102,6 @@ def _describe_first_step(path: WmcoPath) -> str:
 
 
 def find_warnings(nodes: Sequence[UpgradeNode], running: str, target: UpgradeTarget) -> Iterator[Finding]:
-    """Return warnings about the upgrade."""
     sticky = [node.name for node in nodes if node.allowed]
     if sticky:
         yield warning(

@@ -66,14 +66,11 @@ class VerifyLimits:
 
 
 class _ProofProgress:
-    """The progress of one proof."""
-
     def __init__(self, target: VerifyTarget) -> None:
         self.target = target
         self.proof = Proof(target.driver, target.node, target.storage_class, "not_run")
 
     def add(self, **fields: Any) -> None:
-        """Add these fields of the proof."""
         self.proof = replace(self.proof, **fields)
 
 

@@ -89,7 +89,6 @@ def explain_waiting(pod: Mapping[str, Any] | None, events: Sequence[tuple[str, s
 
 
 def choose_remedy(why: str, node: str, pod: str) -> str:
-    """Choose the remedy for what a pod waits for."""
     text = why.lower()
     for words, text_of_remedy in _REMEDIES:
         if all(word in text for word in words):

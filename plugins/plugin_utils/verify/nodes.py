@@ -31,12 +31,10 @@ class ProofNode:
 
     @property
     def name(self) -> str:
-        """Name of the Node."""
         return self.facts.name
 
     @classmethod
     def from_objects(cls, node: Mapping[str, Any], csi_node: Mapping[str, Any] | None) -> ProofNode:
-        """Read a core/v1 Node and its storage.k8s.io/v1 CSINode."""
         entries = ((csi_node or {}).get("spec") or {}).get("drivers") or []
         return cls(ObservedNode.from_object(node), frozenset(entry["name"] for entry in entries))
 

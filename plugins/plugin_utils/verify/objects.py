@@ -36,7 +36,6 @@ class RunScope:
     owns_namespace: bool
 
     def build_labels(self) -> dict[str, str]:
-        """Build the labels of all objects of the run."""
         return {MANAGED_BY: MANAGER, PART_OF: PART, RUN: self.run}
 
     def define_namespace(self) -> dict[str, Any]:
@@ -92,5 +91,4 @@ def render_write(text: str) -> list[str]:
 
 
 def render_read() -> list[str]:
-    """Render the command that prints the file."""
     return ["cmd", "/c", "type", FILE]

@@ -15,7 +15,6 @@ from .plan import VerifyPlan, VerifyRequest, plan_verification
 
 
 def read_nodes(client: Client) -> list[ProofNode]:
-    """Read the Windows nodes with their registered drivers."""
     csi_nodes = {item["metadata"]["name"]: item for item in client.list(kinds.CSI_NODE).items}
     return [
         ProofNode.from_objects(item, csi_nodes.get(item["metadata"]["name"])) for item in client.list_windows_nodes()

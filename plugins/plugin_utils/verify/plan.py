@@ -83,7 +83,6 @@ class VerifyPlan:
     refusals: tuple[str, ...]
 
     def describe_steps(self) -> list[str]:
-        """Describe each target."""
         return [
             f"{target.driver} on {target.node}: a claim of {SIZE} ({target.storage_class}, "
             f"{target.access_mode}), written by one pod, read back by another"

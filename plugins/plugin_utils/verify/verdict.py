@@ -52,13 +52,11 @@ class Proof:
         return round(sum(step.seconds for step in self.steps), 1)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fields of the task's result."""
         values = {name: value for name, value in serialize(self).items() if name != "not_on"}
         return {**values, "seconds": self.seconds}
 
 
 def list_proven_nodes(proofs: Iterable[Proof]) -> dict[str, list[str]]:
-    """Return the nodes on which each driver was proven."""
     nodes_by_driver: dict[str, list[str]] = {}
     for proof in proofs:
         nodes_by_driver.setdefault(proof.driver, [])

@@ -66,7 +66,6 @@ def is_secret_variable(name: str) -> bool:
 
 
 def list_texts(value: Any) -> Iterator[str]:
-    """Every text in a structure."""
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, (list, tuple)):

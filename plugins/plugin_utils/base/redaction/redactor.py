@@ -63,7 +63,6 @@ class Redactor:
         return mask_controls(self._logs.redact(self._known_secrets.hide(text.replace(_CARRIED_NUL, "\x00"))))
 
     def redact_objects(self, kind: str, items: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """Objects of the API."""
         self.learn(name for item in items for name in structured.list_object_names(kind, item))
         return [structured.redact_object(kind, item, self._redact_text) for item in items]
 

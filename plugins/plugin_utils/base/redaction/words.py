@@ -164,7 +164,6 @@ class Words:
             self._shown.clear()
 
     def is_name(self, text: str) -> bool:
-        """Whether this is the name of an object."""
         return text.lower() in self._names
 
     def is_plain(self, text: str) -> bool:
@@ -172,7 +171,6 @@ class Words:
         return self.is_name(text) or is_empty(text) or (_SHAPE.fullmatch(text) is not None and not text.isalpha())
 
     def show(self, word: str) -> str:
-        """The word as it may be shown."""
         shown = self._shown.get(word)
         if shown is None:
             if len(self._shown) > 200_000:

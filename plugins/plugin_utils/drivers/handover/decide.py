@@ -306,7 +306,6 @@ def _read_affinity_terms(daemon_set: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def make_record(driver: Driver, namespace: str, data: Mapping[str, str]) -> dict[str, Any]:
-    """That ConfigMap."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

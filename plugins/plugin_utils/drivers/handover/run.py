@@ -126,7 +126,6 @@ class HandoverRun:
         return "; ".join(f"{part}: {', '.join(names) or 'none'}" for part, names in parts.items())
 
     def read_plan(self) -> Handover:
-        """What is to be done now."""
         plan = plan_handover(self._options["direction"], self._stage.observe(), self._options["replace"])
         if plan.refusal:
             raise ClusterError(f"{self._driver.title} is not handed over: {plan.refusal}", "handover_refused")
@@ -293,7 +292,6 @@ class HandoverRun:
 
 
 def describe_handover(plan: Handover) -> dict[str, Any]:
-    """The hand-over as the module returns it."""
     other_plugin = plan.other.path if plan.other is not None else ""
     summary = [*plan.lines]
     summary.append("still to hand over: " + (", ".join(plan.nodes) or "none"))

@@ -65,7 +65,6 @@ class NodeEvaluation:
         return f"{self.verdict}:{','.join(sorted(lack.id for lack in self.lacks))}:{self.pod}"
 
     def as_dict(self) -> dict[str, Any]:
-        """For a module's result."""
         return {**serialize(self), "verdict": self.verdict, "fingerprint": self.fingerprint}
 
 

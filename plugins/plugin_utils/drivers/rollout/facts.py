@@ -73,7 +73,6 @@ class DaemonSetFacts:
 
     @classmethod
     def from_object(cls, daemon_set: Mapping[str, Any], revision: str = "", template: str = "") -> DaemonSetFacts:
-        """Read an apps/v1 DaemonSet."""
         metadata, spec, status = daemon_set["metadata"], daemon_set["spec"], daemon_set.get("status") or {}
         pod = spec["template"]["spec"]
         return cls(
@@ -131,7 +130,6 @@ def read_revision_hash(revision: Mapping[str, Any]) -> str:
 
 
 def read_template(revision: Mapping[str, Any]) -> dict[str, Any]:
-    """The pod template that a ControllerRevision keeps."""
     template = ((revision.get("data") or {}).get("spec") or {}).get("template") or {}
     pod_template: dict[str, Any] = _drop_nulls({key: value for key, value in template.items() if key != "$patch"})
     return pod_template
@@ -159,7 +157,6 @@ class RolloutHost:
 
     @classmethod
     def from_option(cls, option: Mapping[str, Any]) -> RolloutHost:
-        """Read an element of the module's option hosts."""
         pipes = option.get("pipes")
         return cls(
             node=str(option["node"]),
@@ -185,7 +182,6 @@ class EventFacts:
 
     @classmethod
     def from_object(cls, event: Mapping[str, Any]) -> EventFacts:
-        """Read a core/v1 Event."""
         involved_object, series = event.get("involvedObject") or {}, event.get("series") or {}
         times = [series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime")]
         return cls(
