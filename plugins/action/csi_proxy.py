@@ -30,6 +30,7 @@ from ..plugin_utils.windows.cluster_node import ClusterNode
 from ..plugin_utils.windows.control import WaitLimits
 from ..plugin_utils.windows.desired import CSI_PROXY, build_desired, check_path
 from ..plugin_utils.windows.errors import ChangeRefusedError, NodeError
+from ..plugin_utils.windows.lock import NodeLock, identify_run
 from ..plugin_utils.windows.node import WindowsHost
 
 _REMAINDER = "The next run continues it, restores the label and uncordons the Node"
@@ -40,6 +41,7 @@ class ActionModule(WindowsAction):
     task_options = CLUSTER_ARG_SPEC.keys() | {"unchanged"}
     # By planned driver that changes its mode and counts its volumes in use in files. Shares have no VolumeAttachment.
     _switches: Mapping[str, Mapping[str, Any]] = {}
+    _lock: NodeLock | None = None
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         self._parent, self._secrets = os.getppid(), frozenset[str]()
@@ -232,6 +234,7 @@ class ActionModule(WindowsAction):
         if not needed and desired.state == "present":
             state = prove.describe_state(desired, observe.observe(node, desired, with_mounts=True))
             return {"changed": False, "csi_proxy": state, "plan": [], "needed": False, "diff": {}}
+        self._lock = self._lock or NodeLock(identify_run(node.clock), node.clock)
         outcome = prove.converge(
             node,
             desired,
@@ -242,6 +245,7 @@ class ActionModule(WindowsAction):
             report=self.show_progress,
             settle=settle,
             confirm=confirm,
+            lock=self._lock,
         )
         return {
             "changed": outcome.changed,

@@ -22,6 +22,7 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import desired, model, plan, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import WaitLimits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock, identify_run
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import WindowsHost
 from lab import builds
 from lab.windows.agent import Agent, AgentError
@@ -107,7 +108,9 @@ def old_prefix(rig: Rig) -> Path:
 
 def converge(agent: Agent, wanted: model.Desired, cut: Cut | None = None) -> prove.ConvergeResult:
     """One run of the action's core. Runs that came before count as dead."""
-    return prove.converge(WindowsHost(AgentChannel(agent, cut)), wanted, limits=QUICK, is_alive=lambda owner: False)
+    node = WindowsHost(AgentChannel(agent, cut))
+    lock = NodeLock(identify_run(node.clock), node.clock, lambda owner: False)
+    return prove.converge(node, wanted, limits=QUICK, lock=lock)
 
 
 def whole_run(rig: Rig, prefix: Path, wanted: model.Desired) -> list[Sent]:

@@ -17,8 +17,8 @@ from .apply import HostApplier
 from .control import WaitLimits
 from .errors import ChangedError, ChangeRefusedError, ChannelError, NodeError
 from .findings import list_findings
-from .lock import SILENCE, Alive, NodeLock, identify_run, is_run_alive
-from .model import Desired, HostSnapshot, LockOwner, Service
+from .lock import SILENCE, NodeLock, identify_run
+from .model import Desired, HostSnapshot, Service
 from .node import WindowsHost
 
 _ROUNDS = 6
@@ -46,19 +46,18 @@ def converge(
     report: Callable[[str], None] = lambda text: None,
     settle: bool = False,
     confirm: Callable[[], None] = lambda: None,
-    me: LockOwner | None = None,
-    is_alive: Alive = is_run_alive,
+    lock: NodeLock | None = None,
 ) -> ConvergeResult:
     """Bring a node to the desired state, and prove it.
 
     check: change nothing. probe: with check, see that the node can download what is planned. settle: wait for the lock of another
     run also when nothing is to be changed. confirm: raises if the service may not be stopped any more; called under the lock,
-    right before the stop.
+    right before the stop. lock: of a task that converges twice: what its plan waited for another run counts in its change.
 
     Raises NodeError (with the observed state merged into its ``result``) for every refusal and failure.
     """
     limits = limits or WaitLimits()
-    lock = NodeLock(me or identify_run(node.clock), node.clock, is_alive)
+    lock = lock or NodeLock(identify_run(node.clock), node.clock)
 
     def read() -> HostSnapshot:
         return observe.observe(node, desired)

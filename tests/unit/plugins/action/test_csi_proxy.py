@@ -18,8 +18,10 @@ from ansible_collections.kubewin.csi.plugins.action import csi_proxy, csi_proxy_
 from ansible_collections.kubewin.csi.plugins.doc_fragments import attributes, windows
 from ansible_collections.kubewin.csi.plugins.modules import csi_proxy as csi_proxy_stub
 from ansible_collections.kubewin.csi.plugins.modules import csi_proxy_info as csi_proxy_info_stub
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import CSI_PROXY, INFO, build_desired
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChangeRefusedError, NodeError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import SystemClock
 
 FRAGMENTS = {
     "kubewin.csi.attributes": attributes.ModuleDocFragment.DOCUMENTATION,
@@ -193,6 +195,26 @@ def test_a_csi_proxy_that_another_run_changed_is_found(plan: list[dict[str, str]
         action.work(None, desired, values)
     assert str(raised.value).startswith(found)
     assert ("another run or user" in str(raised.value)) is (raised.value.reason == "changed_meanwhile")
+
+
+def test_a_task_waits_for_the_lock_of_an_ended_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its plan and its change have one memory of the other run."""
+    locks: list[Any] = []
+
+    def converge(_node: Any, desired: model.Desired, *, lock: Any, **_given: Any) -> Any:
+        locks.append(lock)
+        raise ChangeRefusedError("downgrade", "", "")
+
+    monkeypatch.setattr(prove, "converge", converge)
+    make: Any = csi_proxy.ActionModule
+    values = {name: spec.get("default") for name, spec in CSI_PROXY.items()}
+    action = make(None, None, None, None, SimpleNamespace(available_variables={}), None)
+    node: Any = SimpleNamespace(clock=SystemClock())
+    for check in (True, False):
+        with pytest.raises(ChangeRefusedError):
+            action._converge(node, build_desired({**values, "checksum": "0" * 64}), values, check=check)
+    assert len(locks) == 2
+    assert locks[0] is locks[1]
 
 
 def test_a_slow_host_is_reported_by_name_with_its_step() -> None:

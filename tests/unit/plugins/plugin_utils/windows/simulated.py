@@ -23,7 +23,7 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import desired, model, observe, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import WaitLimits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import Alive
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import Alive, NodeLock, identify_run
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import WindowsHost
 from lab.windows.agent import Agent
 from lab.windows.channel import AgentChannel, Cut
@@ -113,17 +113,19 @@ class Host:
         is_alive: Alive = lambda owner: False,
         limits: WaitLimits | None = None,
         clock: HostClock | None = None,
+        lock: NodeLock | None = None,
     ) -> prove.ConvergeResult:
-        """Converge as the action does. Earlier runs count as ended unless ``is_alive`` is true."""
+        """Converge as the action does. Earlier runs count as ended unless ``is_alive`` is true. lock: of a task that converges twice."""
         self.notes = []
+        node = self.node(cut, clock)
         return prove.converge(
-            self.node(cut, clock),
+            node,
             wanted,
             check=check,
             probe=probe,
             limits=limits,
             report=self.notes.append,
-            is_alive=is_alive,
+            lock=lock or NodeLock(identify_run(node.clock), node.clock, is_alive),
         )
 
     def observe(self, wanted: model.Desired) -> model.HostSnapshot:

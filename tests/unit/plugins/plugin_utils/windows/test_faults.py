@@ -194,21 +194,25 @@ def test_a_lock_that_is_not_renewed_is_pushed_aside(host: Host, artifacts: Artif
     assert (snapshot.lock, snapshot.lock_leftovers) == (None, ())
 
 
-def test_a_lock_of_a_run_that_was_killed_on_another_controller_is_followed_within_a_minute(
-    host: Host, artifacts: Artifacts
+@pytest.mark.parametrize("alive", [None, True])
+def test_a_lock_of_a_run_that_was_killed_is_followed_within_a_minute(
+    host: Host, artifacts: Artifacts, alive: bool | None
 ) -> None:
+    """On another controller, or in another container whose processes have the same numbers."""
     host.run(wanted(artifacts.csi_proxy(OLD)))
     owner = f"id=0123456789ab at={time.time():.0f} renewed={time.time():.0f} host=tower machine=abc pid=77 .\r\n"
     host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": owner}})
     clock = HostClock(host.agent)
     began = clock.monotonic()
     desired = wanted(artifacts.csi_proxy(NEW))
-    # The plan does not wait, so that its run does not wait twice.
-    assert host.run(desired, check=True, is_alive=lambda owner: None, clock=clock).changed
-    assert clock.monotonic() - began < 10
-    assert host.run(desired, is_alive=lambda owner: None, clock=clock).changed
+    lock = NodeLock(identify_run(clock), clock, lambda owner: alive)
+    assert host.run(desired, check=True, clock=clock, lock=lock).changed
+    # The plan waits for a run that may be alive only, and what it waited counts.
+    assert (clock.monotonic() - began < 10) is (alive is None)
+    notes = host.notes
+    assert host.run(desired, clock=clock, lock=lock).changed
     assert 45 < clock.monotonic() - began < 75
-    assert any("waiting for lock 0123456789ab of tower (PID 77)" in note for note in host.notes)
+    assert any("waiting for lock 0123456789ab of tower (PID 77)" in note for note in notes + host.notes)
     assert host.observe(desired).lock is None
 
 
