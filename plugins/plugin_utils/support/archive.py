@@ -14,7 +14,6 @@ from datetime import datetime
 from typing import Any
 
 from ..base.redaction.redactor import Redactor
-from .page import render_page
 from .parts import MEBIBYTE, Missing, Part, fit
 
 # Lines about what is missing; the archive has all of them.
@@ -50,7 +49,7 @@ def build_archive(
     cluster_name: str, parts: Sequence[Part], missing: Sequence[Missing], hosts: Sequence[Mapping[str, Any]],
     limit_mib: int, made_at: datetime, redactor: Redactor,
 ) -> Archive:  # fmt: skip
-    """The archive with its page and summary. hosts: of the option hosts, redacted. limit_mib: of all parts, uncompressed."""
+    """The archive with its summary. hosts: of the option hosts, redacted. limit_mib: of all parts, uncompressed."""
     kept, left_out = fit(parts, limit_mib * MEBIBYTE)
     absent = (
         *missing,
@@ -58,11 +57,6 @@ def build_archive(
         *(Missing(part.path, part.problem) for part in kept if part.problem),
         *(Missing(part.path, f"left out: the archive is limited to {limit_mib} MiB.") for part in left_out),
     )
-    facts = {
-        "Gathered at": made_at.strftime("%Y-%m-%d %H:%M:%S UTC"),
-        "Hosts": str(len(hosts)),
-        "Missing": str(len(absent)),
-    }
     summary = {
         "cluster": cluster_name,
         "taken_at": made_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -70,9 +64,8 @@ def build_archive(
         "missing": [gap.as_dict() for gap in absent],
         "files": [part.as_dict() for part in kept],
     }
-    page = redactor.hide_known_secrets(render_page(cluster_name, facts, kept, absent, hosts))
     text = redactor.hide_known_secrets(json.dumps(summary, indent=1))
-    return Archive((Part("index.html", page), Part("summary.json", text), *kept), absent, made_at)
+    return Archive((Part("summary.json", text), *kept), absent, made_at)
 
 
 def list_unread(hosts: Sequence[Mapping[str, Any]]) -> Iterator[Missing]:
@@ -88,12 +81,12 @@ def list_unread(hosts: Sequence[Mapping[str, Any]]) -> Iterator[Missing]:
 def explain(files: Sequence[Part], missing: Sequence[Missing], hosts: Sequence[str], path: str | None) -> list[str]:
     """The lines of the closing summary. path: the archive, None in check mode."""
     size = sum(part.size for part in files) / MEBIBYTE
-    did = "Gathered" if path else "Would gather"
+    verb = "Gathered" if path else "Would gather"
     unread = sum(gap.what in {f"host {name}" for name in hosts} for gap in missing)
     count = f"{len(hosts) - unread} of {len(hosts)}" if unread else str(len(hosts))
     sources = [f"{count} Windows host{'' if len(hosts) == 1 else 's'}"] if hosts else []
     sources += [] if any(gap.what == "cluster" for gap in missing) else ["the cluster"]
-    lines = [f"{did} {len(files)} files ({size:.1f} MiB) of {' and '.join(sources) or 'nothing'}."]
+    lines = [f"{verb} {len(files)} files ({size:.1f} MiB) of {' and '.join(sources) or 'nothing'}."]
     if missing:
         lines += ["Missing:", *(f"  {gap.line()}" for gap in missing[:_NAMED])]
         lines += [f"  and {len(missing) - _NAMED} more, see summary.json"] if len(missing) > _NAMED else []
@@ -101,5 +94,5 @@ def explain(files: Sequence[Part], missing: Sequence[Missing], hosts: Sequence[s
         "Secrets are replaced. Names of hosts, namespaces and workloads are not: read the archive before you send it."
     )
     if path:
-        lines += [f"Archive: {path}", "Unpack it and open index.html."]
+        lines += [f"Archive: {path}", "Unpack it and begin with summary.json."]
     return lines

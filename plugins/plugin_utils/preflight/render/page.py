@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from html import escape
 
 from .words import plain
@@ -171,12 +171,4 @@ def table(columns: Iterable[str], body: str, label: str) -> str:
     return (
         f'<div class="scroll" role="region" {label} tabindex="0"><table>'
         f"<thead><tr>{top}</tr></thead>\n<tbody>{body}</tbody></table></div>"
-    )
-
-
-def rows(table: Iterable[Sequence[str]]) -> str:
-    """Rows of cells, of which the first names the row."""
-    return "".join(
-        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>\n'
-        for first, *cells in table
     )
