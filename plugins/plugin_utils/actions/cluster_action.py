@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import hashlib
 import os
 import sys
 from abc import abstractmethod
@@ -31,7 +32,7 @@ from ..base.screen import display_line
 from ..base.start import INPUTS, refuse_unchecked_inputs
 from ..kube.client import Client
 from ..kube.connect import CLUSTER_ARG_SPEC, connect
-from ..kube.errors import ClusterError
+from ..kube.errors import ClusterError, UnreachableError
 from . import driver_options
 from .inputs import is_blank
 from .interruption import Interrupted, interruptible
@@ -123,11 +124,21 @@ class ClusterAction(ActionBase):
     def connect(self, options: Mapping[str, Any], retry_for: float | None = None) -> Client:
         """A Client for the task's options; errors as of kube.connect.
 
-        An API server that refuses connections before this run reached it does not run, or the URL is wrong; later it restarts.
+        An API server that refuses connections before this run reached it does not run, or the URL is wrong; later it restarts. A
+        playbook of this collection asks a server that it never reached only once.
         """
         # Ansible makes this directory for each run, and declares its constants when it starts.
-        reached = Path(vars(C)["DEFAULT_LOCAL_TMP"]) / "kubewin-reached-api-server"
-        client = connect(options, retry_for, float(options["api_timeout"]) if reached.exists() else 0.0)
+        folder = Path(vars(C)["DEFAULT_LOCAL_TMP"])
+        reached = folder / "kubewin-reached-api-server"
+        access = repr([options.get(name) for name in CLUSTER_ARG_SPEC if name != "api_timeout"])
+        unreachable = folder / f"kubewin-unreachable-{hashlib.sha256(access.encode()).hexdigest()}"
+        if self.inputs and unreachable.exists() and not reached.exists():
+            raise UnreachableError(unreachable.read_text(encoding="utf-8"), "unreachable")
+        try:
+            client = connect(options, retry_for, float(options["api_timeout"]) if reached.exists() else 0.0)
+        except UnreachableError as error:
+            unreachable.write_text(str(error), encoding="utf-8")
+            raise
         reached.touch()
         return client
 

@@ -18,8 +18,8 @@ T = TypeVar("T")
 _SWITCH = 0.0005
 
 
-def begin(work: Callable[[], T]) -> Callable[[], T]:
-    """Start work in a thread of its own; return what waits for its result and raises its exceptions."""
+def begin(work: Callable[[], T]) -> Callable[..., T]:
+    """Start work in a thread of its own; return what waits for its result, at most the given seconds, and raises its exceptions."""
     future = Future[T]()
 
     def perform() -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import importlib.util
 import time
 from collections.abc import Callable, Mapping
@@ -18,6 +19,7 @@ from ansible_collections.kubernetes.core.plugins.module_utils.args_common import
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.exceptions import CoreException
 
+from ..base.background import begin
 from ..catalog.base import Driver
 from ..catalog.registry import DRIVERS, refuse_unknown_driver
 from .client import Client
@@ -26,6 +28,9 @@ from .faults import find_cause, is_connection, is_refused, read_body, read_statu
 
 # Seconds to wait for an API server that refuses connections: it restarts, or the URL is wrong.
 _REFUSED_FOR = 10.0
+
+# Seconds at least for a try: kubernetes.core's discovery has no timeout.
+_LEAST_TRY = 5.0
 
 # Seconds between two tries.
 _PAUSE = 0.5
@@ -60,7 +65,7 @@ def create_client(
     started = time.monotonic()
     while True:
         try:
-            dynamic = make().client
+            dynamic = _make_within(make, max(_LEAST_TRY, started + retry_for - time.monotonic())).client
             _disable_retries(dynamic)
             client = Client(dynamic, retry_for=retry_for)
             url = urlsplit(dynamic.configuration.host)
@@ -74,6 +79,14 @@ def create_client(
             if time_left <= 0 or not _is_temporary(error):
                 raise _describe_error(error, source, limit) from error
             time.sleep(min(_PAUSE, time_left))
+
+
+def _make_within(make: Callable[[], Any], seconds: float) -> Any:
+    wait_for_result = begin(make)
+    try:
+        return wait_for_result(seconds)
+    except concurrent.futures.TimeoutError:
+        raise TimeoutError("the connection is not refused, and nothing answers") from None
 
 
 def _is_temporary(error: Exception) -> bool:

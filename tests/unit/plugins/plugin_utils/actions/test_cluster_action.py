@@ -28,7 +28,9 @@ class Task(ClusterAction):
 
 def connect(host: str) -> Client:
     """As the next task of the run does."""
-    return Task.connect(object.__new__(Task), {"host": host, "api_key": "t", "api_timeout": 2})
+    task = object.__new__(Task)
+    task.task_vars = {}
+    return task.connect({"host": host, "api_key": "t", "api_timeout": 2})
 
 
 def test_an_api_server_that_this_run_has_not_reached_is_not_waited_for(
@@ -46,6 +48,29 @@ def test_an_api_server_that_this_run_has_not_reached_is_not_waited_for(
     # It restarts between two tasks.
     with pytest.raises(UnreachableError, match=r"^the API server refuses connections for 2 s: "):
         connect(stopped)
+
+
+def test_a_playbook_asks_an_api_server_that_does_not_answer_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(C, "DEFAULT_LOCAL_TMP", str(tmp_path))
+    hosts: list[str] = []
+
+    def give_up(options: Mapping[str, Any], *_limits: Any) -> Client:
+        hosts.append(options["host"])
+        raise UnreachableError("no response from the API server for 20 s", "unreachable")
+
+    monkeypatch.setattr(cluster_action, "connect", give_up)
+    task = object.__new__(Task)
+    for inputs in ({"playbook": "status"}, {"playbook": "status"}, {}):
+        task.task_vars = {"kubewin_inputs": inputs}
+        with pytest.raises(UnreachableError, match="no response from the API server for 20 s"):
+            task.connect({"host": "https://a", "api_timeout": 20})
+    task.task_vars = {"kubewin_inputs": {"playbook": "status"}}
+    with pytest.raises(UnreachableError):
+        task.connect({"host": "https://b", "api_timeout": 20})
+    # A task of another play may be repeated until the server answers, and another server is asked.
+    assert hosts == ["https://a", "https://a", "https://b"]
 
 
 @pytest.mark.parametrize(

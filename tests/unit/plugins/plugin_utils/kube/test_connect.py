@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 import yaml
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import connect as connecting
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import connect, create_client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from unit.plugins.plugin_utils.actions.tasks import run_task
@@ -161,6 +163,18 @@ def test_an_api_server_that_refuses_connections_is_reported_soon(monkeypatch: py
         create_client(discover, 60)
     assert caught.value.reason == "unreachable"
     assert clock[0] <= 11
+
+
+def test_an_api_server_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as behind a firewall that drops what is sent: discovery itself has no timeout."""
+    monkeypatch.setattr(connecting, "_LEAST_TRY", 0.05)
+    answers = threading.Event()
+    try:
+        with pytest.raises(ClusterError, match="nothing answers") as caught:
+            create_client(answers.wait, 0.05)
+    finally:
+        answers.set()
+    assert caught.value.reason == "unreachable"
 
 
 def test_a_missing_client_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
