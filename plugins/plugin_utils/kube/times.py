@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
@@ -18,3 +19,10 @@ def parse_time(text: Any) -> datetime | None:
     except ValueError:
         return None
     return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)) if 1970 <= moment.year < 9999 else None
+
+
+def read_event_time(event: Mapping[str, Any]) -> float:
+    """When an event happened last, in seconds since 1970; 0 without a time."""
+    seen = event.get("lastTimestamp") or (event.get("series") or {}).get("lastObservedTime") or event.get("eventTime")
+    moment = parse_time(seen or (event.get("metadata") or {}).get("creationTimestamp"))
+    return moment.timestamp() if moment else 0.0

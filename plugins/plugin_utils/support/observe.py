@@ -22,7 +22,8 @@ from ..kube.daemon_set import ObservedDaemonSet
 from ..kube.errors import ClusterError
 from ..kube.kinds import Kind
 from ..kube.permissions import find_missing_rules
-from ..kube.pod import find_controller
+from ..kube.pod import PodFacts, find_controller
+from ..kube.times import read_event_time
 from .diagnose import ShareUse, WorkloadFacts, WorkloadPod
 from .parts import Missing, Part
 
@@ -113,13 +114,11 @@ def read_workload(client: Client, name: str, report: Mapping[str, Any]) -> Workl
         warnings[str((event.get("involvedObject") or {}).get("name"))] = text
     pods = []
     for pod in client.list(kinds.POD, namespace).items:
-        pod_name, status = f"{namespace}/{pod['metadata']['name']}", pod.get("status") or {}
+        pod_name = f"{namespace}/{pod['metadata']['name']}"
         if name in (pod_name, find_controller_of(pod_name)):
-            ready = {"Ready": "True"}.items() <= {
-                entry["type"]: entry["status"] for entry in status.get("conditions") or ()
-            }.items()
-            node, done = pod["spec"].get("nodeName") or "", status.get("phase") == "Succeeded"
-            pods.append(WorkloadPod(pod_name, node, ready or done, warnings.get(pod["metadata"]["name"], "")))
+            facts, node = PodFacts.from_object(pod), pod["spec"].get("nodeName") or ""
+            runs = facts.ready or facts.phase == "Succeeded"
+            pods.append(WorkloadPod(pod_name, node, runs, warnings.get(pod["metadata"]["name"], "")))
     findings = [entry for entry in report["findings"] if (entry["id"], entry["object"]) in causes]
     # Another workload may have the same finding about the same object, such as a node.
     because = str((verdict or {}).get("because") or "")
@@ -136,9 +135,9 @@ def read_workload(client: Client, name: str, report: Mapping[str, Any]) -> Workl
     return WorkloadFacts(name, verdict, findings, pods, sorted(workloads))
 
 
-def _order_warning(event: Object) -> tuple[bool, str]:
+def _order_warning(event: Object) -> tuple[bool, float]:
     """The kubelet repeats that a mount timed out; what other events say is the reason."""
-    return "timed out waiting for the condition" not in str(event.get("message")), _read_time(event)
+    return "timed out waiting for the condition" not in str(event.get("message")), read_event_time(event)
 
 
 def list_share_uses(client: Client, nodes: Iterable[str]) -> list[ShareUse]:
@@ -205,7 +204,7 @@ def _list_events(client: Client, selector: str, namespace: str | None = None) ->
 
 def _keep_objects(
     client: Client, into: Gathered, kind: Kind, name: str, *, label_selector: str | None = None,
-    keep: Callable[[Object], bool] = lambda _live: True, order: Callable[[Object], str] | None = None,
+    keep: Callable[[Object], bool] = lambda _live: True, order: Callable[[Object], float] | None = None,
 ) -> list[Object]:  # fmt: skip
     """Keep the objects of a kind, in an order only the last ones."""
     try:
@@ -240,11 +239,7 @@ def _keep_events(client: Client, into: Gathered, windows: set[str], pods: set[st
         storage = ("PersistentVolumeClaim", "PersistentVolume", "VolumeAttachment", "CSINode", "StorageClass")
         return involved.get("name") in windows | pods or host in windows or involved.get("kind") in storage
 
-    _keep_objects(client, into, kinds.EVENT, "events", keep=is_relevant, order=_read_time)
-
-
-def _read_time(event: Object) -> str:
-    return str(event.get("lastTimestamp") or event.get("eventTime") or event["metadata"].get("creationTimestamp") or "")
+    _keep_objects(client, into, kinds.EVENT, "events", keep=is_relevant, order=read_event_time)
 
 
 def _list_containers(pods: Sequence[Object]) -> Iterator[tuple[str, str, str]]:

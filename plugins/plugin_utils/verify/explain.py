@@ -10,7 +10,7 @@ from typing import Any
 
 from ..base.text import join_lines
 from ..kube.pod import PodFacts
-from ..kube.times import parse_time
+from ..kube.times import read_event_time
 
 # What stops a pod, from what says most to what says least. An older event of a reason gives way to its newest.
 _REASONS = (
@@ -59,17 +59,11 @@ def select_warnings(events: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, str
         reason = str(event.get("reason"))
         if event.get("type") == "Warning" and reason in _REASONS:
             former = newest.get(reason)
-            if former is None or _format_event_time(former) <= _format_event_time(event):
+            if former is None or read_event_time(former) <= read_event_time(event):
                 newest[reason] = event
     return tuple(
         (reason, join_lines(str(newest[reason].get("message", "")))) for reason in _REASONS if reason in newest
     )
-
-
-def _format_event_time(event: Mapping[str, Any]) -> str:
-    stamp = event.get("lastTimestamp") or (event.get("series") or {}).get("lastObservedTime") or event.get("eventTime")
-    time = parse_time(stamp or (event.get("metadata") or {}).get("creationTimestamp"))
-    return time.isoformat() if time else ""
 
 
 def explain_waiting(pod: Mapping[str, Any] | None, events: Sequence[tuple[str, str]]) -> str:

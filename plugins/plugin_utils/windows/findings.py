@@ -119,11 +119,6 @@ def _check_next_start(desired: Desired, snapshot: HostSnapshot) -> Iterator[Find
         )
 
 
-def _is_executable_missing(snapshot: HostSnapshot) -> bool:
-    """Whether the service's executable is not where it was."""
-    return snapshot.service is not None and snapshot.executable_code in _MISSING_CODES
-
-
 def _describe_change(service: Service, snapshot: HostSnapshot) -> str:
     """What differs from the release that was proven; '' when nothing does, or none was."""
     record = service.record
@@ -200,7 +195,8 @@ def _check_policy(desired: Desired, snapshot: HostSnapshot) -> Iterator[Finding]
     trouble = snapshot.trouble
     excluded = {path.lower().rstrip("\\") for path in trouble.defender_exclusions}
     if (
-        _is_executable_missing(snapshot)
+        snapshot.service is not None
+        and snapshot.executable_code in _MISSING_CODES
         and trouble.defender_start not in (None, _DISABLED)
         and not trouble.defender_realtime_off
         and desired.install_dir.lower() not in excluded

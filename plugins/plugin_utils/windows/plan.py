@@ -15,7 +15,7 @@ from typing import Literal, get_args
 from ..catalog import csi_proxy as catalog
 from . import access, model, parse
 from .errors import ChangeRefusedError
-from .model import Desired, Drift, HostSnapshot, ManagedBy, Service
+from .model import Desired, Drift, HostSnapshot, ManagedBy
 
 StagingKind = Literal[
     "remember_directory",
@@ -134,11 +134,6 @@ def find_release(snapshot: HostSnapshot) -> str | None:
     return service.record.release or None
 
 
-def is_swap_unproven(service: Service) -> bool:
-    """Whether an earlier run committed a release and ended before it was proven."""
-    return bool(service.record.previous)
-
-
 def is_old_process_running(snapshot: HostSnapshot) -> bool:
     """Whether the process was started from another executable than the one that the service names now.
 
@@ -149,7 +144,7 @@ def is_old_process_running(snapshot: HostSnapshot) -> bool:
         return False
     record = service.record
     proven_as_another = record.sha256 not in ("", snapshot.executable_sha256) and service.pid == record.proven_pid
-    return proven_as_another or (is_swap_unproven(service) and service.pid == record.previous_pid)
+    return proven_as_another or (bool(record.previous) and service.pid == record.previous_pid)
 
 
 def compare_with_desired(desired: Desired, snapshot: HostSnapshot) -> tuple[Drift, ...]:

@@ -16,6 +16,7 @@ from typing import Literal
 
 from ...base.decode import read_number
 from ...base.grouped import group_values
+from ...kube.labels import SERVING_LABEL
 from ...kube.pod import PodFacts
 from .evaluate import Evaluation, NodeEvaluation
 from .facts import RolloutPicture
@@ -23,8 +24,6 @@ from .scheduling import explain_exclusion
 
 # Key of the time since which no pod could be replaced, beside those of nodes.
 NO_NODE = ""
-# Label of a Node whose csi-proxy serves.
-_SERVING = "kubewin.io/csi-proxy"
 # Volumes in use that a refusal names for a Node.
 _SHOWN = 3
 _SIZE = re.compile(r"[1-9][0-9]*%?")
@@ -262,9 +261,9 @@ def list_refusals(
     if state.down and not state.order:
         refusals.append(f"{', '.join(state.down)}: not Ready, expected a Ready node for the canary. Repair one first")
     losing = _find_unselected(picture)
-    in_use = group_values(uses()) if any(_SERVING not in why for _name, why in losing) else {}
+    in_use = group_values(uses()) if any(SERVING_LABEL not in why for _name, why in losing) else {}
     for name, why in losing:
-        if _SERVING in why:
+        if SERVING_LABEL in why:
             refusals.append(
                 f"{name}: its plugin would be removed immediately, because csi-proxy does not serve there ({why}). "
                 "Run enable_csi with that host in the inventory and without --limit; it first installs "

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from ...base.stored import serialize
 from ...base.text import join_field_lines, join_lines
+from ...kube.labels import SERVING_LABEL
 from ...kube.node import ObservedNode
 from ...kube.pod import PodFacts
 from .explain import explain_missing_pod, explain_pod, explain_registration
@@ -88,8 +89,6 @@ class Evaluation:
         return self.verdict != "waiting"
 
 
-# Label of a Node whose csi-proxy serves. A node that lacks only it is to have a plugin pod.
-_SERVING = "kubewin.io/csi-proxy"
 _REPAIR = "ansible-playbook -i inventory.yml kubewin.csi.enable_csi"
 
 
@@ -127,7 +126,7 @@ def evaluate(picture: RolloutPicture, rules: GateRules) -> Evaluation:
         chosen = not rules.only or node.name in rules.only
         if chosen and away is None:
             evaluated.append(_evaluate_node(daemon_set, picture, rules, node))
-        elif chosen and rules.only and not (rules.allow_zero_nodes and _SERVING not in str(away)):
+        elif chosen and rules.only and not (rules.allow_zero_nodes and SERVING_LABEL not in str(away)):
             message = f"the DaemonSet places no pod here: {away}"
             evaluated.append(
                 NodeEvaluation(node.name, "", (UnmetCondition("CSI-G03", "red", message, _choose_remedy(away)),))
@@ -143,7 +142,7 @@ def evaluate(picture: RolloutPicture, rules: GateRules) -> Evaluation:
 
 
 def _choose_remedy(away: str | None) -> str:
-    if away is not None and _SERVING in away:
+    if away is not None and SERVING_LABEL in away:
         return "run enable_csi with this host in the inventory; it sets the label once csi-proxy serves its pipes"
     return "compare the Node's labels and taints with the DaemonSet's selector and tolerations"
 

@@ -129,7 +129,7 @@ def _describe_container(container: ContainerFacts) -> str:
 
 
 def _find_latest(events: Iterable[EventFacts]) -> EventFacts | None:
-    return max(events, key=lambda event: event.last_seen.timestamp() if event.last_seen else 0.0, default=None)
+    return max(events, key=lambda event: event.last_seen, default=None)
 
 
 def _find_pipe_line(log: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from ...base.text import join_lines
 from ...kube.node import ObservedNode
 from ...kube.pod import REVISION, PodFacts, is_owned_by, list_host_paths
-from ...kube.times import parse_time
+from ...kube.times import parse_time, read_event_time
 
 _PIPE = "\\\\.\\pipe\\"
 _TEMPLATE_GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"
@@ -178,18 +178,17 @@ class EventFacts:
     name: str
     reason: str
     message: str
-    last_seen: datetime | None
+    last_seen: float
 
     @classmethod
     def from_object(cls, event: Mapping[str, Any]) -> EventFacts:
-        involved_object, series = event.get("involvedObject") or {}, event.get("series") or {}
-        times = [series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime")]
+        involved_object = event.get("involvedObject") or {}
         return cls(
             kind=str(involved_object.get("kind", "")),
             name=str(involved_object.get("name", "")),
             reason=str(event.get("reason", "")),
             message=join_lines(str(event.get("message", ""))),
-            last_seen=next((parse_time(time) for time in times if parse_time(time)), None),
+            last_seen=read_event_time(event),
         )
 
 

@@ -268,7 +268,11 @@ def test_a_pod_without_a_node_has_the_reason() -> None:
 
 def test_pods_that_were_refused_show_the_servers_words() -> None:
     refused = EventFacts(
-        "DaemonSet", "vsphere-csi-node-windows", "FailedCreate", 'pods "x" is forbidden: violates PodSecurity', ago(5)
+        "DaemonSet",
+        "vsphere-csi-node-windows",
+        "FailedCreate",
+        'pods "x" is forbidden: violates PodSecurity',
+        ago(5).timestamp(),
     )
     view = picture(daemon_set=daemon_set(current=0, ready=0), pods=(), registrations={}, events=(refused,))
     found = of(view)

@@ -117,9 +117,9 @@ def test_pipes_of_a_daemon_set_are_bare_names() -> None:
 
 def test_an_event_takes_the_newest_time_it_has() -> None:
     event = {"involvedObject": {"kind": "Pod", "name": "p"}, "series": {"lastObservedTime": "2026-11-20T23:00:00Z"}}
-    assert EventFacts.from_object(event).last_seen == AT
-    assert EventFacts.from_object({"eventTime": "2026-11-20T23:00:00Z"}).last_seen == AT
-    assert EventFacts.from_object({}).last_seen is None
+    assert EventFacts.from_object(event).last_seen == AT.timestamp()
+    assert EventFacts.from_object({"eventTime": "2026-11-20T23:00:00Z"}).last_seen == AT.timestamp()
+    assert EventFacts.from_object({}).last_seen == 0
 
 
 def test_host_facts_distinguish_no_pipes_from_unknown_pipes() -> None:
