@@ -169,7 +169,7 @@ class Reader:
         links = frozenset(entry.path for entry in listed.entries if entry.kind == "link")
         read: dict[str, _Member] = {}
         self._files, self._have = frozenset(files), read
-        whys: dict[str, str] = {}
+        reasons: dict[str, str] = {}
         end = self._archive((".",), links, heads, read)
         # tar reads paths of any length.
         unfilled = (gap for gap in listed.gaps if not self._fill_gap(gap, end, links, heads, read))
@@ -178,12 +178,12 @@ class Reader:
         for group in split_command_line(unread):
             # One file that cannot be opened ends the folder it was found through, so each is named for itself.
             spoken = [path for path in group if path.isascii()]
-            whys.update(dict.fromkeys(group, "tar ended before it, and its name cannot be passed to tar on Windows"))
+            reasons.update(dict.fromkeys(group, "tar ended before it, and its name cannot be passed to tar on Windows"))
             if not end.final and spoken:
                 end = self._archive(tuple(f"./{path}" for path in spoken), links, heads, read)
             reason = end.why if end.final else f"it is locked, or the user of the pod may not read it: {end.why}"
-            whys.update(dict.fromkeys(group if end.final else spoken, reason))
-        entries = [_fill_entry(entry, read.get(entry.path), whys.get(entry.path, "")) for entry in listed.entries]
+            reasons.update(dict.fromkeys(group if end.final else spoken, reason))
+        entries = [_fill_entry(entry, read.get(entry.path), reasons.get(entry.path, "")) for entry in listed.entries]
         listed_paths = {entry.path for entry in listed.entries}
         entries += [_to_entry(member) for path, member in read.items() if path and path not in listed_paths]
         return DirectoryListing(tuple(entries), gaps)

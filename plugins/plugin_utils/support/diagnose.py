@@ -408,9 +408,9 @@ def _diagnose_driver(cluster: ClusterFacts, reported: set[str], unread: set[str]
     if cluster.unread and not cluster.problem:
         problem, remedy = _split_problem(cluster.unread)
         yield Diagnosis("driver", "CSI-X18", "blocker", "readiness report", problem, "a report", remedy)
-    found = {(finding["id"], finding["object"]) for finding in cluster.findings}
+    causes = {(finding["id"], finding["object"]) for finding in cluster.findings}
     for finding in cluster.findings:
-        if any((cause, finding["object"]) in found for cause in FOLLOWS.get(finding["id"], ())):
+        if any((cause, finding["object"]) in causes for cause in FOLLOWS.get(finding["id"], ())):
             # It disappears with its cause; its own remedy would not last.
             continue
         # What a host reported is in the layer of csi-proxy already.

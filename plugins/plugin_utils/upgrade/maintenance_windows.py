@@ -46,7 +46,7 @@ def parse_window(text: str, zone: str) -> MaintenanceWindow:
     if match is None:
         raise ValueError(expected)
     try:
-        found_zone = ZoneInfo(zone)
+        zone_info = ZoneInfo(zone)
     except (KeyError, ValueError, OSError) as error:
         raise ValueError(
             f"'{zone}' is not a time zone of this machine, expected one such as UTC or Europe/Berlin"
@@ -58,7 +58,7 @@ def parse_window(text: str, zone: str) -> MaintenanceWindow:
         )
     except ValueError as error:
         raise ValueError(expected) from error
-    return MaintenanceWindow(days, opens, closes, found_zone)
+    return MaintenanceWindow(days, opens, closes, zone_info)
 
 
 def _parse_days(part: str) -> list[int]:

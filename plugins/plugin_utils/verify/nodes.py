@@ -100,7 +100,7 @@ def choose_node(
 
     driver: the CSI name that the node must have registered, empty for an in-tree volume.
     """
-    whys: list[str] = []
+    reasons: list[str] = []
     for node in nodes:
         why = (
             explain_unfit(node, driver, image, tolerations)
@@ -111,7 +111,7 @@ def choose_node(
             why = "the volume's node affinity"
         if not why:
             return node
-        whys.append(f"{node.name}: {why}")
+        reasons.append(f"{node.name}: {why}")
     raise ClusterError(
-        f"no Windows node accepts the pod that reads {claim}: {'; '.join(whys) or 'there is none'}.", "no_node"
+        f"no Windows node accepts the pod that reads {claim}: {'; '.join(reasons) or 'there is none'}.", "no_node"
     )

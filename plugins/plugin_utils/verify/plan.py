@@ -102,22 +102,24 @@ def plan_verification(
         for name in desired.nodes
         if name not in by_name
     ]
-    looked_at = [by_name[name] for name in desired.nodes or sorted(by_name) if name in by_name]
+    candidates = [by_name[name] for name in desired.nodes or sorted(by_name) if name in by_name]
     targets: list[VerifyTarget] = []
     left_out: list[tuple[str, str, str]] = []
     for driver in desired.drivers:
         chosen = choose_class(driver, desired.storage_classes.get(driver.key, ""), classes)
         if chosen.refusal:
             refusals.append(chosen.refusal)
-        whys = {node.name: explain_unfit(node, driver.name, desired.image, desired.tolerations) for node in looked_at}
-        usable = [name for name, why in whys.items() if not why]
-        for name, why in whys.items():
+        reasons = {
+            node.name: explain_unfit(node, driver.name, desired.image, desired.tolerations) for node in candidates
+        }
+        usable = [name for name, why in reasons.items() if not why]
+        for name, why in reasons.items():
             if why and desired.nodes:
                 refusals.append(f"{driver.title} on Node {name}: {why}.")
             elif why:
                 left_out.append((driver.key, name, why))
         if not usable and not desired.nodes:
-            listed = "; ".join(f"{name}: {why}" for name, why in whys.items() if why)
+            listed = "; ".join(f"{name}: {why}" for name, why in reasons.items() if why)
             refusals.append(f"{driver.title}: no Windows node to verify it on ({listed or 'there is none'}).")
         for index, name in enumerate(usable):
             other_nodes = usable[index + 1 :] + usable[:index]
@@ -136,6 +138,6 @@ def plan_verification(
                 )
             )
     # Node by node: a failing node shows with its first driver.
-    order = {node.name: index for index, node in enumerate(looked_at)}
+    order = {node.name: index for index, node in enumerate(candidates)}
     targets.sort(key=lambda target: order[target.node])
     return VerifyPlan(tuple(targets), tuple(left_out), tuple(refusals))

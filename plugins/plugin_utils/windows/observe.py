@@ -268,7 +268,7 @@ def observe(node: WindowsHost, desired: model.Desired, *, with_mounts: bool = Fa
         preferred = [service_name for service_name in catalog.SERVICE_NAMES if service_name in image_paths]
         name = next(iter([*preferred, *filter(_PLAIN_NAME.fullmatch, sorted(image_paths))]), name)
     executable = _find_program(service) if service else parse.find_executable(image_paths.get(name, ""))
-    found_processes = parse.read_processes(answers.text("processes"))
+    listed_processes = parse.read_processes(answers.text("processes"))
     hashed_path = desired.executable if desired.version else parse.find_marked_path(answers.text("program"))
     path = (_resolve_path(executable) or "").lower()
     elsewhere = bool(executable) and (service is None or path != hashed_path.lower() or not path.endswith("\\" + IMAGE))
@@ -279,10 +279,10 @@ def observe(node: WindowsHost, desired: model.Desired, *, with_mounts: bool = Fa
     hashed, hash_step = (second, "executable") if elsewhere else (answers, "staged" if desired.version else "program")
     if elsewhere:
         service = _read_service(name, second)
-        found_processes = tuple(dict.fromkeys((*found_processes, *parse.read_processes(second.text("processes")))))
-    found_digest = parse.find_sha256(hashed.text(hash_step))
+        listed_processes = tuple(dict.fromkeys((*listed_processes, *parse.read_processes(second.text("processes")))))
+    digest = parse.find_sha256(hashed.text(hash_step))
     image_paths.pop(name, None)
-    processes = tuple(model.Process(image, pid) for image, pid in found_processes)
+    processes = tuple(model.Process(image, pid) for image, pid in listed_processes)
     dependents = _find_dependents(registry, name)
     access_lists, access_unread = _read_access(node, desired, answers)
     own_values = registry.get(parse.spell_key(model.OWN_KEY), {})
@@ -298,7 +298,7 @@ def observe(node: WindowsHost, desired: model.Desired, *, with_mounts: bool = Fa
         rancher=parse.spell_key(_SERVICES + r"\rancher-wins") in registry,
         processes=processes,
         pipes=collect_pipes(answers if node.lists_pipes else second),
-        executable_sha256=found_digest if service else None,
+        executable_sha256=digest if service else None,
         staged_sha256=parse.find_sha256(answers.text("staged")),
         own_install_dir=own_values.get("installdir", ("", ""))[1],
         install_dir_exists=is_listed(desired.install_dir, answers.text("install_dir")),

@@ -183,8 +183,8 @@ def explain_failure(node: WindowsHost, desired: model.Desired, failure: Failure)
             Meaning("download_failed", f"curl ended with {failure.code}", "Find the code in curl's manual."),
         )
         location = hide_url_secrets(source.location) if source else ""
-        said = remove_secrets(failure.words, source)
-        return meaning.error(f"The node could not download {location}", f"curl {failure.code}", said)
+        words = remove_secrets(failure.words, source)
+        return meaning.error(f"The node could not download {location}", f"curl {failure.code}", words)
     if failure.label == "unpack":
         subject = f"The node could not unpack the executable into {desired.install_dir}"
         return UNPACK.error(subject, f"tar {failure.code}", failure.words)
