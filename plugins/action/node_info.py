@@ -36,7 +36,7 @@ class ActionModule(ClusterAction):
         except ClusterError as error:
             if not {error.reason, "all"} & set(options["accept"]):
                 raise
-            self.result.update({"nodes": {}, "matched": {}, "errors": {}, "nodes_without_host": [], **self.result})
+            self.result.update({"nodes": {}, "matched": {}, "errors": {}, **self.result})
             self.result.update(unread=str(error), reason=error.reason)
             if options["installed"]:
                 self.show(
@@ -77,7 +77,6 @@ class ActionModule(ClusterAction):
             nodes=describe_nodes(nodes),
             matched=matching.matched,
             errors=matching.errors,
-            nodes_without_host=list(matching.nodes_without_host),
         )
         if self.inputs:
             results = read_hosts(self.task_vars, kubewin_nodes=self.result)

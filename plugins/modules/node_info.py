@@ -136,10 +136,4 @@ unsettled:
   type: list
   elements: str
   sample: [win-1]
-nodes_without_host:
-  description: Windows Nodes that none of the given hosts is.
-  returned: success
-  type: list
-  elements: str
-  sample: [win-4]
 """

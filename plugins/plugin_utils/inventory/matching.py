@@ -54,12 +54,10 @@ class Matching:
     """Which Node each host is, and why the others are none.
 
     matched: inventory name -> Node name. errors: inventory name -> what was found, what was expected, what to do.
-    nodes_without_host: Windows Nodes that no given host is.
     """
 
     matched: dict[str, str]
     errors: dict[str, str]
-    nodes_without_host: tuple[str, ...]
 
 
 def match_hosts(hosts: Iterable[Host], nodes: Iterable[Node]) -> Matching:
@@ -81,8 +79,7 @@ def match_hosts(hosts: Iterable[Host], nodes: Iterable[Node]) -> Matching:
                 f"hosts {', '.join(twins)} are all Node {node_name}, expected one host per Node. Remove the "
                 "duplicate from the inventory"
             )
-    taken = set(node_names.values())
-    return Matching(node_names, errors, tuple(sorted(node.name for node in listed_nodes if node.name not in taken)))
+    return Matching(node_names, errors)
 
 
 def _match_one(host: Host, nodes: list[Node]) -> Node | str:

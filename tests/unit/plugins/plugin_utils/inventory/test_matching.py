@@ -79,7 +79,3 @@ def test_two_hosts_that_are_one_node_are_both_refused() -> None:
     assert result.matched == {}
     assert set(result.errors) == {"a", "b"}
     assert "one host per Node" in result.errors["a"]
-
-
-def test_nodes_without_a_host_are_listed() -> None:
-    assert match_hosts([host("WIN-1", "10.0.0.11")], NODES).nodes_without_host == ("win-2.corp.example",)
