@@ -22,6 +22,7 @@ from ..catalog.base import Driver
 from ..catalog.capability import RequestedVolume, VolumeSupport
 from ..catalog.translation import TranslationError, build_google_location, choose_google_mode
 from ..catalog.versions import Version
+from ..kube import kinds
 from .facts.cluster import PROFILE
 from .facts.placement import describe_terms
 from .facts.storage import ObservedVolume
@@ -104,13 +105,15 @@ def _find_twins(index: Index, subjects: Subjects) -> dict[tuple[str, str], tuple
     handles = ((_identify_disk(volume), volume) for volume in index.snapshot.volumes)
     by_disk = group_values((handle, volume) for handle, volume in handles if handle is not None and handle in evaluated)
 
+    users_read = index.unread.isdisjoint(kind.plural for kind in (kinds.POD, *kinds.TEMPLATES))
+
     def is_used(volume: ObservedVolume) -> bool:
         claim = index.claims.get(volume.claim)
         # Of a claim that was not read, Linux workloads are the users; one that was made again has another volume.
         used = (
             volume.phase == "Bound"
             if claim is None
-            else claim.volume == volume.name and claim.key in subjects.used_claims
+            else claim.volume == volume.name and (claim.key in subjects.used_claims or not users_read)
         )
         return volume.name in subjects.subjects or used
 

@@ -162,6 +162,7 @@ EVIDENCE = [
 @example("a_claim_that_may_take_a_share_of_nfs", {"persistentvolumes"})
 @example("a_driver_that_reports_its_free_capacity", {"csidrivers"})
 @example("an_attachment_that_failed", {"volumeattachments"})
+@example("two_volumes_of_a_disk_in_tree_and_native", {"deployments"})
 @settings(SLOW, max_examples=120)
 def test_less_evidence_never_turns_unknown_into_ready(name: str, what: set[str]) -> None:
     less_evidence_never_turns_unknown_into_ready(name, what)
