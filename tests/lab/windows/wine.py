@@ -272,7 +272,7 @@ def find_hanging(prefix: Path) -> set[int]:
             state, threads = after_name[0], int(after_name[17])
             if (state, threads) not in (("S", 1), ("Z", 2)):
                 continue
-            last = max(status.parent.glob("task/*"), key=lambda task: int(task.name))
+            last = max(status.parent.glob("task/*"), key=lambda task: int(task.name), default=status.parent)
             waits = (last / "wchan").read_text(encoding="ascii").startswith("futex")
             if waits and f"WINEPREFIX={prefix}".encode() in (last / "environ").read_bytes().split(b"\0"):
                 hanging.add(int(status.parent.name))

@@ -91,8 +91,16 @@ func (h *Host) terminate(pid, code uint32) error {
 	return win(err)
 }
 
-// Spawn runs a real program.
+// Spawn runs a real program. A busy Wine refuses one of 7,000 with an internal error.
 func (h *Host) Spawn(ctx context.Context, p host.Program) (int, error) {
+	code, err := spawn(ctx, p)
+	if err == host.Errno(windows.ERROR_INTERNAL_ERROR) {
+		code, err = spawn(ctx, p)
+	}
+	return code, err
+}
+
+func spawn(ctx context.Context, p host.Program) (int, error) {
 	c := exec.Command(p.Path)
 	c.SysProcAttr = &syscall.SysProcAttr{CmdLine: p.CommandLine}
 	c.Dir = p.Dir
