@@ -25,10 +25,9 @@ from ..verify.nodes import choose_node
 from ..verify.observe import read_nodes
 from ..verify.pod import CONTAINER, MOUNT
 from . import compare, objects
-from .limits import ReadLimits
 from .listing import UNSPEAKABLE, DirectoryListing
 from .manifest import How, Manifest
-from .read import ContainerFolder, Reader
+from .read import ContainerFolder, Reader, ReadLimits
 
 _LOOK = 0.5
 

@@ -20,13 +20,23 @@ from ..base.waiting import render_progress
 from ..kube.client import Client
 from ..kube.errors import ClusterError, StreamError
 from . import listing
-from .limits import ReadLimits, split_command_line
 from .listing import DirectoryListing
 from .manifest import EMPTY, NOT_DATA, FileEntry, Gap
 
 _CHUNK = 1 << 20
 # What tar's --exclude takes for a pattern.
 _PATTERN = frozenset("*?[]\\")
+# A command line of Windows holds 32767 characters; there is more on it than names.
+_WORDS = 20000
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLimits:
+    """Limits of reading: bytes in total, bytes a second, and seconds."""
+
+    total: int
+    rate: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +265,20 @@ class _Counted:
     @property
     def code(self) -> int:
         return int(self._output.code)
+
+
+def split_command_line(paths: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Split the paths into groups that fit on a command line."""
+    group: list[str] = []
+    length = 0
+    for path in paths:
+        if group and length + len(path) > _WORDS:
+            yield tuple(group)
+            group, length = [], 0
+        group.append(path)
+        length += len(path) + 8
+    if group:
+        yield tuple(group)
 
 
 def _tar(folder: str, names: Sequence[str], links: frozenset[str] = frozenset()) -> list[str]:

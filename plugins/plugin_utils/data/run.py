@@ -15,9 +15,9 @@ from ..kube.permissions import require_roles
 from . import explain
 from .baselines import BaselineError, Baselines
 from .compare import LOST, compare_manifests
-from .limits import ReadLimits
 from .manifest import Manifest, summarize_counts
 from .observe import ReadableClaim, VolumeReader
+from .read import ReadLimits
 
 # In a result; baselines hold everything.
 _SHOWN = 1000

@@ -19,9 +19,13 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compare import (
     compare_manifests,
     find_head_sizes,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.limits import ReadLimits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import FileEntry, Manifest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.read import ContainerFolder, Reader, read_digest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.read import (
+    ContainerFolder,
+    Reader,
+    ReadLimits,
+    read_digest,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, StreamError
 from lab.cluster import nanoserver
 from lab.cluster.bsdtar import Archive

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import FormatError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data import explain, objects
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.limits import split_command_line
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import (
     FileEntry,
     Gap,
@@ -17,6 +16,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import (
     from_json,
     summarize_counts,
 )
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.read import split_command_line
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.pod import MOUNT
 from unit.plugins.plugin_utils.verify.clusters import node
 
