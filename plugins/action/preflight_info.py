@@ -109,7 +109,7 @@ class ActionModule(ClusterAction):
                     snapshot = take(client, name=name_cluster(params), hosts=hosts, hosts_at=hosts_at, reading=reading)
         except ValueError as error:
             raise TaskError(str(error), "configuration") from error
-        options = Options(target=target, before=params["before"], host_facts_max_age=params["host_facts_max_age"])
+        options = Options(target=target, before=params["before"])
         report = suppress(evaluate(simulate(snapshot, run) if run else snapshot, options), suppressions, read_date())
         report = replace(report, collection=read_release())
         if earlier is not None:

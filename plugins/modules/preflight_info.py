@@ -125,10 +125,6 @@ options:
       - C(readiness.json) of an earlier report on the same cluster, also for another O(target). The report lists which findings are fixed, new
         and unchanged since then, by id and object.
     type: path
-  host_facts_max_age:
-    description: Seconds after which facts from a host are too old to count.
-    type: int
-    default: 3600
   before:
     description:
       - Report on the current versions before an upgrade to O(target). A blocker that O(target) resolves is a warning.

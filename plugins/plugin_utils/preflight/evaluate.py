@@ -27,12 +27,10 @@ class Options:
     """Options of a report.
 
     target: other versions to evaluate for. before: evaluate the present versions, before an upgrade to the target.
-    host_facts_max_age: seconds.
     """
 
     target: Target = NO_TARGET
     before: bool = False
-    host_facts_max_age: float = 3600.0
 
 
 @pause_collector()
@@ -46,7 +44,7 @@ def evaluate(snapshot: Snapshot, options: Options | None = None) -> Report:
     index = Index(target.simulate(current_index, chosen.target)) if chosen.target else current_index
     use = find_usage(index)
     subjects = collect_subjects(index, use)
-    on_nodes = nodes.evaluate(index, subjects.demand, find_migrated_nodes(subjects), chosen.host_facts_max_age)
+    on_nodes = nodes.evaluate(index, subjects.demand, find_migrated_nodes(subjects))
     on_volumes = volumes.evaluate(index, subjects, on_nodes.drivers)
     of_cluster, of_drivers = cluster_checks.evaluate(index, subjects.demand, list_migrated_plugins(subjects))
     of_target = target.evaluate(current_index, chosen.target, subjects.demand) if chosen.target else ()

@@ -63,9 +63,7 @@ class NodesEvaluation:
     against: Mapping[str, tuple[ReportFinding, ...]]
 
 
-def evaluate(
-    index: Index, demand: Mapping[str, int], migrated: Mapping[str, int], host_facts_max_age: float
-) -> NodesEvaluation:
+def evaluate(index: Index, demand: Mapping[str, int], migrated: Mapping[str, int]) -> NodesEvaluation:
     """Evaluate every Windows node. demand: by CSI name, the nodes whose volumes need it.
 
     migrated: by in-tree plugin, the Windows nodes whose kubelet uses CSI for it.
@@ -77,7 +75,7 @@ def evaluate(
         state = states[driver] = DriverState()
         for node in index.list_nodes(nodes):
             evaluated = (
-                *_DriverOnNode(index, driver, node).find_faults(host_facts_max_age),
+                *_DriverOnNode(index, driver, node).find_faults(),
                 *_find_left_attachments(index, driver, node, migrated),
             )
             by_driver.setdefault(node.name, {})[driver] = evaluated
@@ -169,7 +167,7 @@ class _DriverOnNode:
         self._host = index.hosts.get(node.name)
         self._object_name = f"Node {node.name}, driver {driver}"
 
-    def find_faults(self, host_facts_max_age: float) -> Iterator[ReportFinding]:
+    def find_faults(self) -> Iterator[ReportFinding]:
         """What is wrong with it there."""
         index = self._index
         providers = index.providers.get(self._driver, ())
@@ -181,7 +179,7 @@ class _DriverOnNode:
             sorted(index.find_providers(self._driver, self._node), key=lambda provider: not self._list_pods(provider))
         )
         main = providers_here[0] if providers_here else providers[0]
-        yield from self._check_gate(main, providers_here[1:], host_facts_max_age)
+        yield from self._check_gate(main, providers_here[1:])
 
     def _list_pods(self, provider: ObservedTemplate) -> list[ObservedPod]:
         return self._index.plugin_pods.get((provider.namespace, provider.name, self._node.name), [])
@@ -215,7 +213,7 @@ class _DriverOnNode:
             yield create_finding("CSI-N44", f"Driver {driver}", message, evidence, remedy)
 
     def _check_gate(
-        self, main: ObservedTemplate, other_templates: tuple[ObservedTemplate, ...], host_facts_max_age: float
+        self, main: ObservedTemplate, other_templates: tuple[ObservedTemplate, ...]
     ) -> Iterator[ReportFinding]:
         """What the gate says of its plugin there, and of the mode that the plugin has."""
         if main.plugin is None:
@@ -235,9 +233,7 @@ class _DriverOnNode:
             hosts={} if host is None else {node.name: host.facts},
             other_providers={node.name: [f"{template.namespace}/{template.name}" for template in other_templates]},
         )
-        evaluated = gate.evaluate(
-            picture, gate.GateRules(only=frozenset({node.name}), host_facts_max_age=host_facts_max_age)
-        )
+        evaluated = gate.evaluate(picture, gate.GateRules(only=frozenset({node.name})))
         needs = {"CSI-G10": "pods", "CSI-G20": "csinodes"}
         lacks = [lack for verdict in evaluated.nodes for lack in verdict.lacks]
         lacks += [lack for lack in evaluated.trouble if lack.id == "CSI-G04"]

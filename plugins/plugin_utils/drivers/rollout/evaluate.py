@@ -89,6 +89,8 @@ class Evaluation:
         return self.verdict != "waiting"
 
 
+# After that, what was read of a host does not count.
+_FACTS_MAX_AGE = timedelta(hours=1)
 _REPAIR = "ansible-playbook -i inventory.yml kubewin.csi.enable_csi"
 
 
@@ -97,15 +99,13 @@ class GateRules:
     """What the user allows, and what is known from elsewhere.
 
     only: evaluate these nodes, report the others; empty evaluates all. allow_zero_nodes: nodes that the DaemonSet's
-    selector and tolerations leave out, up to all of them, are reported only. host_facts_max_age, stable_for: seconds. stable_for
-    is how long a pod must have been Ready when its registration is not known to be its own. proven: nodes on which a
-    volume was just written and read back, which replaces reading the host. template: hash of the pod template that this
-    run applied, empty if it applied none.
+    selector and tolerations leave out, up to all of them, are reported only. stable_for: seconds that a pod must have been
+    Ready when its registration is not known to be its own. proven: nodes on which a volume was just written and read back,
+    which replaces reading the host. template: hash of the pod template that this run applied, empty if it applied none.
     """
 
     only: frozenset[str] = frozenset()
     allow_zero_nodes: bool = False
-    host_facts_max_age: float = 3600.0
     stable_for: float = 10.0
     proven: frozenset[str] = frozenset()
     template: str = ""
@@ -219,9 +219,9 @@ def _check_host(
         yield UnmetCondition("CSI-G40", "unproven", message, "read it with csi_proxy_info")
         return
     age = None if host.observed_at is None else picture.controller_now - host.observed_at
-    if age is None or age > timedelta(seconds=rules.host_facts_max_age):
+    if age is None or age > _FACTS_MAX_AGE:
         when = "at an unknown time" if age is None else f"{int(age.total_seconds())} s ago"
-        message = f"{kind}: the host was read {when}, expected within {rules.host_facts_max_age:.0f} s"
+        message = f"{kind}: the host was read {when}, expected within {_FACTS_MAX_AGE.total_seconds():.0f} s"
         yield UnmetCondition("CSI-G41", "unproven", message, "read it again with csi_proxy_info")
     absent = [pipe for pipe in mounted if host.pipes is not None and pipe not in host.pipes]
     if absent:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.kubewin.csi.plugins.action.preflight_info import is_passed
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Unread
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import NodeVerdict, Report
 from situations.cluster import healthy
@@ -104,11 +104,6 @@ def test_a_list_without_which_a_driver_is_not_known_to_work_makes_its_nodes_unkn
     world = healthy()
     world.unread.append(Unread("csinodes", "this account may not list csinodes"))
     assert on(evaluate(world.snapshot())).ok == "unknown"
-
-
-def test_facts_of_a_host_may_be_as_old_as_the_option_allows() -> None:
-    world = planted("a_host_was_looked_at_yesterday")
-    assert on(evaluate(world.snapshot(), Options(host_facts_max_age=30 * 3600))).ok == "yes"
 
 
 @pytest.mark.parametrize(
