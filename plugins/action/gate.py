@@ -69,7 +69,7 @@ class ActionModule(ClusterAction):
             except UnreachableError as error:
                 # Not a failure of the gate: an API server may restart while nodes come up.
                 unreachable = str(error)
-                self.show(f"{render_progress(self._elapsed(), timeout)}: {unreachable}")
+                self.show(unreachable if self._once else f"{render_progress(self._elapsed(), timeout)}: {unreachable}")
             except ClusterError as error:
                 self.result["rollout"] = build_unread_rollout(str(error))
                 if error.reason in options["accept"]:
@@ -102,7 +102,7 @@ class ActionModule(ClusterAction):
         def report(evaluation: Evaluation) -> None:
             fingerprints = {node["node"]: node["fingerprint"] for node in (self._rollout or {"nodes": ()})["nodes"]}
             self._rollout = describe(evaluation, view.picture().daemon_set)
-            timeout, accepts = int(options["timeout"]), bool(options["accept_unproven"])
+            timeout, accepts = 0 if self._once else int(options["timeout"]), bool(options["accept_unproven"])
             self.display(
                 *describe_progress(self._rollout, fingerprints, int(self._elapsed()), timeout, accepts=accepts)
             )

@@ -132,6 +132,9 @@ def test_nothing_is_removed_if_a_platform_runs_csi_proxy_on_a_host(shares: Lab) 
 def test_csi_proxy_is_removed_on_request_once_nothing_needs_it(shares: Lab) -> None:
     run = remove(shares, kubewin_drivers="smb")
     assert run.code == 0, run.screen
+    (summary,) = run.ends
+    assert "csi-proxy was removed from win-1, win-2" in summary["lines"]
+    assert any(line.startswith("removed DaemonSet ") for line in summary["lines"])
     assert services(shares) == {"win-1": [], "win-2": []}
     assert not any(
         "kubewin.io/csi-proxy" in shares.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"] for node in NODES

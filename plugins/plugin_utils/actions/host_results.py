@@ -83,12 +83,12 @@ class HostResult:
 
     @property
     def needs_label_change(self) -> bool:
-        """Whether its Node had another label than its csi-proxy, when both were read.
+        """Whether its Node, if it has one, had another label than its csi-proxy, when both were read.
 
         Not for a Node on which a run changes csi-proxy: it removed the label so that the plugin's pod ends, and restores it.
         """
         is_read, changes = self.state and not self.left_out, self.facts.get("cordoned_for") == CORDON_REASON
-        return bool(is_read and not changes and self.state["serving"] != self.marked)
+        return bool(self.node and is_read and not changes and self.state["serving"] != self.marked)
 
     def describe_identity(self) -> dict[str, Any]:
         """For O(hosts) of node_info: names and addresses of the host, or why it cannot be used."""
@@ -247,10 +247,11 @@ def _match(host: str, variables: Mapping[str, Any], matches: Sequence[Mapping[st
 
 
 def describe_removal(task_vars: Mapping[str, Any], *, check: bool) -> dict[str, Any]:
-    """What the removal of csi-proxy did, as the result of a task."""
+    """What the removal of drivers and csi-proxy did, as the result of a task."""
     results = read_hosts(task_vars)
     hosts = [host.name for host in results if host.done.get("changed")]
-    objects = (task_vars.get("kubewin_removed") or {}).get("objects")
+    drivers: Mapping[str, Any] = task_vars.get("kubewin_removed") or {}
     line = f"csi-proxy {'would be' if check else 'was'} removed from {', '.join(hosts) or 'no host'}"
     left_out = [f"{host.name} is unreachable: skipped, csi-proxy stays there" for host in results if host.left_out]
-    return {"lines": [line, *left_out], "next": ["remove"] if check and (hosts or objects) else []}
+    lines = [*drivers.get("lines", ()), line, *left_out]
+    return {"lines": lines, "next": ["remove"] if check and (hosts or drivers.get("objects")) else []}

@@ -20,14 +20,15 @@ def describe_progress(
 ) -> Iterator[str]:
     """Lines for nodes with another fingerprint than before, or one line that nothing changed.
 
-    fingerprints: by node, as reported before. accepts: whether a node that is registered and unproven is enough.
+    fingerprints: by node, as reported before. timeout: 0 for a gate that does not wait. accepts: whether a node that is registered and unproven is enough.
     """
     nodes = rollout["nodes"]
+    head = f"  {render_progress(waited, timeout)}: " if timeout else "  "
     if not nodes and not fingerprints and rollout.get("daemonset", rollout) is None:
-        yield f"  {render_progress(waited, timeout)}: the driver is not deployed"
+        yield f"{head}the driver is not deployed"
         return
     green = sum(node["verdict"] == "green" for node in nodes)
-    head = f"  {render_progress(waited, timeout)}: {green} of {len(nodes)} nodes green"
+    head += f"{green} of {len(nodes)} nodes green"
     unproven = sum(node["verdict"] == "unproven" for node in nodes)
     if accepts and unproven:
         head += f", {unproven} registered and unproven (accepted)"

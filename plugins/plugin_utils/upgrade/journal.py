@@ -33,7 +33,7 @@ _STEP_STATES: Mapping[Step, str] = {
     "waiting": "is waiting",
     "cordon": "is being cordoned",
     "drain": "is being drained",
-    "allow": "WMCO may now upgrade it",
+    "allow": "may now be upgraded by WMCO",
     "hook": "is being upgraded by your tasks",
     "back": "is awaited",
     "gate": "is checked by the gate",
@@ -109,7 +109,7 @@ class NodeEntry:
         """Its step as text. A node that failed before its first change has no step."""
         if not self.failed:
             return _STEP_STATES[self.step]
-        return f"failed ({self.failed})" + (f" while: {_STEP_STATES[self.step]}" if self.step != "waiting" else "")
+        return f"failed ({self.failed})" + (f" while it {_STEP_STATES[self.step]}" if self.step != "waiting" else "")
 
     @property
     def untouched(self) -> bool:

@@ -129,7 +129,11 @@ def evaluate(picture: RolloutPicture, rules: GateRules) -> Evaluation:
         elif chosen and rules.only and not (rules.allow_zero_nodes and SERVING_LABEL not in str(away)):
             message = f"the DaemonSet places no pod here: {away}"
             evaluated.append(
-                NodeEvaluation(node.name, "", (UnmetCondition("CSI-G03", "red", message, _choose_remedy(away)),))
+                NodeEvaluation(
+                    node.name,
+                    "",
+                    (UnmetCondition("CSI-G03", "red", message, _choose_remedy(daemon_set, node.name, away)),),
+                )
             )
         elif away is not None:
             exclusions.append((node.name, f"no plugin pod: {away}"))
@@ -141,10 +145,11 @@ def evaluate(picture: RolloutPicture, rules: GateRules) -> Evaluation:
     return Evaluation(nodes=tuple(evaluated), others=tuple(exclusions), trouble=tuple(trouble))
 
 
-def _choose_remedy(away: str | None) -> str:
+def _choose_remedy(daemon_set: DaemonSetFacts, node: str, away: str | None) -> str:
+    """A Node gets the label when csi-proxy serves its pipes. Other labels, and taints, are compared with the DaemonSet."""
     if away is not None and SERVING_LABEL in away:
-        return "run enable_csi with this host in the inventory; it sets the label once csi-proxy serves its pipes"
-    return "compare the Node's labels and taints with the DaemonSet's selector and tolerations"
+        return _REPAIR
+    return f"kubectl describe node {node}; kubectl -n {daemon_set.namespace} get daemonset {daemon_set.name} -o yaml"
 
 
 def _summarize(verdict: NodeEvaluation) -> str:

@@ -198,6 +198,12 @@ def test_a_dry_removal_of_csi_proxy_is_followed_by_the_removal(
     assert [words.rpartition("/")[2] for words in kept["next"]] == [f"{name}.yml" for name in expected]
 
 
+def test_a_removal_of_drivers_and_csi_proxy_has_one_summary(monkeypatch: pytest.MonkeyPatch) -> None:
+    registered = {"hostvars": HostVars({"win-1": {}}), "kubewin_removed": {"lines": ["removed DaemonSet vsphere"]}}
+    kept = run(monkeypatch, removed=True, registered=registered)["summary"]
+    assert kept["lines"] == ["removed DaemonSet vsphere", "csi-proxy was removed from no host"]
+
+
 def test_a_removal_names_a_host_that_it_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     lost = {"failed": True, "reason": "connection_lost", "msg": "no route"}
     inputs = {"skip_unreachable": True, "windows": ["win-1"]}

@@ -159,6 +159,7 @@ def test_a_node_is_labelled_by_whether_its_csi_proxy_serves_unless_it_was_alread
     assert result({**stopped, **node(labelled)}).needs_label_change
     assert not result({**stopped, **node({})}).needs_label_change
     assert not result({**node({}), "csi_proxy_plan": LOST}).needs_label_change
+    assert not result(read()).needs_label_change
     # Another run removed it, and is about to restart csi-proxy.
     assert not result({**read(), **node({}, cordoned_for="csi-proxy is being replaced")}).needs_label_change
 

@@ -97,6 +97,8 @@ def test_a_failure_of_many_nodes_is_short_and_names_each_cause_once() -> None:
 def test_nodes_that_are_all_green_at_first_are_one_line() -> None:
     observed = rollout("green", node("win-1", "green"), node("win-2", "green"))
     assert list(describe_progress(observed, {}, 0, 600)) == ["  0 s of 10 min: 2 of 2 nodes green"]
+    # A gate that does not wait has no time.
+    assert list(describe_progress(observed, {}, 0, 0)) == ["  2 of 2 nodes green"]
 
 
 def test_unproven_passes_when_accepted_and_is_reported() -> None:

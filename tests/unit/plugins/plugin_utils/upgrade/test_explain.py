@@ -31,12 +31,12 @@ def failed(step: Step, finding: str) -> Journal:
     ("step", "finding", "line"),
     [
         ("waiting", "CSI-U03", "win-2 (batch 1): failed (CSI-U03) since 2026-11-21T20:00:00Z; the reason; it was uncordoned"),
-        ("hook", "CSI-U07", "win-2 (batch 1): failed (CSI-U07) while: is being upgraded by your tasks since "
+        ("hook", "CSI-U07", "win-2 (batch 1): failed (CSI-U07) while it is being upgraded by your tasks since "
                             "2026-11-21T20:00:00Z; the reason; it stays cordoned and drained"),
-        ("workloads", "CSI-U08", "win-2 (batch 1): failed (CSI-U08) while: waits for its workloads since "
+        ("workloads", "CSI-U08", "win-2 (batch 1): failed (CSI-U08) while it waits for its workloads since "
                                  "2026-11-21T20:00:00Z; the reason; it is schedulable"),
         # The state of a missing node is unknown.
-        ("back", "CSI-U10", "win-2 (batch 1): failed (CSI-U10) while: is awaited since 2026-11-21T20:00:00Z; the reason"),
+        ("back", "CSI-U10", "win-2 (batch 1): failed (CSI-U10) while it is awaited since 2026-11-21T20:00:00Z; the reason"),
     ],
 )  # fmt: skip
 def test_a_failed_node_reports_its_step_and_its_state(step: Step, finding: str, line: str) -> None:

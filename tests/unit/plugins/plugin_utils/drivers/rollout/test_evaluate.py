@@ -325,7 +325,12 @@ def test_a_node_of_this_run_that_gets_no_pod_is_red() -> None:
     outside = node("win-2", labels={"kubernetes.io/os": "windows"})
     evaluation = evaluate(win2(nodes=outside), GateRules(only=frozenset({"win-1", "win-2"})))
     assert evaluation.verdict == "red"
-    assert "sets the label once csi-proxy serves its pipes" in text(evaluation.nodes[1])
+    (lack,) = [lack for lack in evaluation.nodes[1].lacks if lack.id == "CSI-G03"]
+    assert lack.remedy == "ansible-playbook -i inventory.yml kubewin.csi.enable_csi"
+    elsewhere = node("win-2", labels={"kubewin.io/csi-proxy": "serving"})
+    evaluation = evaluate(win2(nodes=elsewhere), GateRules(only=frozenset({"win-2"})))
+    remedies = [lack.remedy for found in evaluation.nodes for lack in found.lacks if lack.id == "CSI-G03"]
+    assert [remedy.partition("; kubectl -n ")[0] for remedy in remedies] == ["kubectl describe node win-2"]
 
 
 @pytest.mark.parametrize(("allowed", "verdict"), [(False, "red"), (True, "green")])
