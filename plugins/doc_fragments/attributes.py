@@ -7,8 +7,6 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """Documentation fragment kubewin.csi.attributes."""
-
     DOCUMENTATION = r"""
 options: {}
 attributes:

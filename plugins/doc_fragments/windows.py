@@ -7,8 +7,6 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """Documentation fragment kubewin.csi.windows."""
-
     DOCUMENTATION = r"""
 requirements:
   - Windows Server 2019 or later on the host, with its in-box tools. PowerShell is used only for O(kubewin.csi.csi_proxy_info#module:smb_mappings).
