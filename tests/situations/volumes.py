@@ -248,7 +248,7 @@ def a_released_volume_of_a_disk_whose_claim_was_made_again(world: World) -> None
     former["status"]["phase"] = "Released"
 
 
-@situation("CSI-V25", starts_again={"StatefulSet shop/db": "unknown", "Deployment shop/copy": "unknown"})
+@situation("CSI-V25", "CSI-V53", starts_again={"StatefulSet shop/db": "unknown", "Deployment shop/copy": "unknown"})
 def two_volumes_with_one_handle(world: World) -> None:
     on_windows(world, "copy", csi(VSPHERE.name, "fcd-0"))
 

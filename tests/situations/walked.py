@@ -161,8 +161,8 @@ def a_volume_let_go_by_a_node_that_is_out_of_service(world: World) -> None:
     _down(world, {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"})
 
 
-def _share_own_disk(world: World, node: str) -> None:
-    """Two workloads whose pods name one disk themselves, the first on win-1."""
+def _share_own_disk(world: World, node: str, claim: str = "") -> None:
+    """Two workloads whose pods name one disk themselves, the first on win-1. claim: by which the second names it."""
     disk = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/disks/own"
     volume_of_pod = {
         "name": "own",
@@ -171,12 +171,20 @@ def _share_own_disk(world: World, node: str) -> None:
     for name, place in (("first", "win-1"), ("second", node)):
         selector = {"kubernetes.io/os": "windows", "kubernetes.io/hostname": place}
         spec = pod_spec(extra_volumes=[volume_of_pod], nodeSelector=selector)
+        if claim and name == "second":
+            volume(world, "pv-own", {"azureDisk": volume_of_pod["azureDisk"]}, claim)
+            spec = pod_spec(claim, nodeSelector=selector)
         workload(world, "Deployment", name, spec, on=["win-1"] if name == "first" else (), replicas=1)
 
 
 @situation("CSI-V53", starts_again={"Deployment shop/second": "no"})
 def a_disk_of_pods_themselves_that_a_pod_on_another_node_holds(world: World) -> None:
     _share_own_disk(world, "win-2")
+
+
+@situation("CSI-V53", starts_again={"Deployment shop/second": "no"})
+def a_disk_of_a_claim_that_a_pod_on_another_node_names_itself(world: World) -> None:
+    _share_own_disk(world, "win-2", "own")
 
 
 @situation(starts_again={"Deployment shop/first": "yes", "Deployment shop/second": "yes"})

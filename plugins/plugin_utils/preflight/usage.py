@@ -10,7 +10,7 @@ selector, affinity, runtime class, taints, the places where its volumes can be. 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..base.grouped import group_values
@@ -71,7 +71,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Every workload with volumes, and the users of each claim and of each disk of an inline volume."""
+    """Every workload with volumes, and the users of each claim and of each disk, which claims and inline volumes name."""
 
     workloads: tuple[Workload, ...]
     users: dict[str, list[Workload]]
@@ -84,10 +84,19 @@ def find_usage(index: Index) -> Usage:
     numbered = _number_claims(index)
     for workload in workloads:
         _note_volumes(index, workload, numbered)
-        for volume in (*workload.claims, *(inline.disk for inline in workload.inline)):
+        for volume in dict.fromkeys((*workload.claims, *list_disks(index, workload.claims, workload.inline))):
             users[volume].append(workload)
         _decide_eligible_nodes(index, workload)
     return Usage(tuple(workloads), dict(users))
+
+
+def list_disks(index: Index, claims: Iterable[str], inline: Iterable[Inline]) -> Iterator[str]:
+    """The disks of volumes. An unbound claim is one by its own key."""
+    for claim in claims:
+        observed = index.claims.get(claim)
+        volume = index.volumes.get(observed.volume) if observed is not None else None
+        yield Inline("", volume.source).disk if volume is not None and volume.source.handle else claim
+    yield from (volume.disk for volume in inline)
 
 
 def _find_workloads(index: Index) -> list[Workload]:

@@ -26,7 +26,7 @@ from ..index import BY_NAME, Index, unite
 from ..known import create_finding
 from ..migration import decide_control_plane
 from ..subjects import Subject, Subjects
-from ..usage import Usage, Workload
+from ..usage import Usage, Workload, list_disks
 from ..verdict import ReportFinding, Severity
 from ..volumes import VolumesEvaluation
 from ..walk.steps import PodToStart, Split, StepAnswer
@@ -226,19 +226,19 @@ class AttachDetachController:
 
     @cached_property
     def _placed(self) -> Mapping[str, list[tuple[str, ObservedPod]]]:
-        """By claim and by disk of an inline volume, the pods on nodes that use it, each with its workload's key."""
+        """By disk, the pods on nodes that use it, each with its workload's key."""
         on_nodes = ((user.key, pod) for user in self._use.workloads for pod in user.pods if pod.node)
         return group_values(
-            (volume, (key, pod))
+            (disk, (key, pod))
             for key, pod in on_nodes
-            for volume in (
-                *(f"{pod.namespace}/{name}" for name in pod.volumes.claims),
-                *(inline.disk for inline in pod.volumes.inline),
+            for disk in list_disks(
+                self._index, (f"{pod.namespace}/{name}" for name in pod.volumes.claims), pod.volumes.inline
             )
         )
 
     def _find_users(self, subject: Subject) -> _Use:
-        volume = subject.claim.key if subject.claim is not None else Inline("", subject.source).disk
+        claims = (subject.claim.key,) if subject.claim is not None else ()
+        (volume,) = list_disks(self._index, claims, () if claims else (Inline("", subject.source),))
         if volume not in self._uses:
             workloads, placed = self._use.users.get(volume, ()), self._placed.get(volume, ())
             holding: dict[str, ObservedPod] = {}

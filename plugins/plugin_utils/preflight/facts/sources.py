@@ -124,8 +124,8 @@ class Inline:
 
     @property
     def disk(self) -> str:
-        """Its key, equal for all pods that name the same disk."""
-        return f"{self.source.field} {self.source.handle}"
+        """Its key, equal for all pods and PersistentVolumes that name the same disk."""
+        return f"{self.source.field} {self.source.driver} {self.source.handle}"
 
 
 # Fields of a claim's spec that narrow or replace what it gets, and whose content is not read.
