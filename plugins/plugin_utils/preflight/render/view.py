@@ -47,7 +47,10 @@ _SUFFERED = frozenset({"CSI-N34", "CSI-N35"})
 CHECKS: Mapping[str, str] = {
     "admission": "kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations",
     "room": "kubectl describe nodes -l kubernetes.io/os=windows",
+    "nodes": "kubectl get nodes -l kubernetes.io/os=windows --show-labels",
+    "disks": "kubectl get volumeattachments && kubectl get pvc -A -o custom-columns=NAME:.metadata.name,SOURCE:.spec.dataSource.name,PV:.spec.volumeName",
     "references": "kubectl get secrets,configmaps -A",
+    "fields": "kubectl explain pod.spec --recursive",
 }
 
 HEADLINES = {"ready": "Ready", "blocked": "Not ready", "unknown": "Unknown", "no_workloads": "No workloads"}

@@ -7,6 +7,7 @@ import re
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import CHECKS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report
 from situations.cluster import csi, healthy, install, pod_spec, undecided, volume, workload
 from situations.named import SITUATIONS, report_of
@@ -44,6 +45,12 @@ def test_a_command_names_its_object_and_a_fixed_field_is_recreated() -> None:
         and source.search(finding.remedy)
         and not re.search("recreate|convert", finding.remedy)
     ] == []
+
+
+def test_each_assumption_has_a_command_except_what_a_driver_supports() -> None:
+    kinds = {assumption.kind for report in list_reports() for assumption in report.assumptions}
+    assert kinds >= {"admission", "room", "references", "drivers"}
+    assert kinds - CHECKS.keys() == {"drivers"}
 
 
 @pytest.mark.parametrize(
