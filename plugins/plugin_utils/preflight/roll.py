@@ -162,6 +162,8 @@ class _Simulation:
             next_pod = starting.get(pod.name) or [*starting.values()][-1]
             answer = answers.get(next_pod.name, of_workload)
             because = f"see {workload.key}" if answer != "yes" else ""
+            if answer == "yes" and self._scheduler.claims.uses_up_volumes(next_pod):
+                answer, because = "unknown", "each start takes another volume that exists already"
             named, created = limits.collect_needs(next_pod)
             volumes = Counter({driver: count // next_pod.count for driver, count in created.items()})
             volumes.update(driver for driver, _volume in named)

@@ -43,7 +43,7 @@ class Scheduler:
     """The scheduler for one snapshot."""
 
     def __init__(self, index: Index, claims: Claims) -> None:
-        self._index, self._claims = index, claims
+        self._index, self.claims = index, claims
         self.volume_limits = NodeVolumeLimits(index, claims)
         self._restrictions = VolumeRestrictions(index)
         self._binding, self._zone = VolumeBinding(index, claims), VolumeZone(index, claims)
@@ -83,7 +83,7 @@ class Scheduler:
 
     def _filter_by_claims(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         answers = []
-        for request in self._claims.list_requests(pod):
+        for request in self.claims.list_requests(pod):
             split = _split_nodes(pod, nodes, request.volume_key)
             self._restrictions.filter_claim(request, pod, split)
             because = self._binding.filter_claim(request, pod, split)
@@ -97,7 +97,7 @@ class Scheduler:
         self._check_profile(pod, split)
         for plugin in self._fixed:
             plugin.filter_pod(pod, split)
-        for request in self._claims.list_requests(pod):
+        for request in self.claims.list_requests(pod):
             self._binding.filter_claim(request, pod, split)
             self._zone.filter_claim(request, pod, split)
         nodes = self._index.all & ~split.find_nodes("no")

@@ -142,6 +142,10 @@ class Claims:
         storage_class = self.find_class(request)
         return storage_class is not None and bool(storage_class.driver)
 
+    def uses_up_volumes(self, pod: PodToStart) -> bool:
+        """Whether each start of a pod takes a volume that nothing makes and that is free only once."""
+        return any(request.is_new and not self.is_provisioned(request) for request in self.list_requests(pod))
+
     def is_bound_late(self, request: Request) -> bool:
         """Whether its volume is chosen or made only once a pod is scheduled."""
         storage_class = self.find_class(request)

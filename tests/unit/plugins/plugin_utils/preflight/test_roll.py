@@ -202,6 +202,29 @@ def test_a_budget_is_named_before_a_pod_that_does_not_start_again() -> None:
     assert "PodDisruptionBudget shop/x needs 1 healthy pods" in rolled(world).because
 
 
+def test_a_pod_that_takes_another_free_volume_with_each_start_leaves_the_upgrade_unknown() -> None:
+    world = nodes(2)
+    mode = "WaitForFirstConsumer"
+    world.add("StorageClass", "local", provisioner="kubernetes.io/no-provisioner", volumeBindingMode=mode)
+    for name in ("win-1", "win-2"):
+        term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [name]}]}
+        affinity = {"required": {"nodeSelectorTerms": [term]}}
+        volume(world, f"free-{name}", {"local": {"path": "C:\\disk"}}, storage_class="local", nodeAffinity=affinity)
+    request = {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "local",
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    spec = pod_spec()
+    spec["volumes"] = [{"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": request}}}]
+    workload(world, "Deployment", "scratch", spec, on=["win-1"])
+    roll = rolled(world)
+    assert (roll.answer, roll.because) == (
+        "unknown",
+        "node win-1: pod shop/scratch-0 may not start again: each start takes another volume that exists already",
+    )
+
+
 def test_a_pod_that_may_go_to_linux_leaves_the_upgrade_unknown() -> None:
     world = nodes(2)
     node(world, "linux-1", windows=False)
