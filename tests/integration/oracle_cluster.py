@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from lab.cluster.api import Api
+from lab.cluster.api import Api, ApiError
 from lab.handle import PATIENCE, eventually
 from situations.random_clusters import OWN, Cluster, Object
 from situations.served import KINDS
@@ -28,6 +28,8 @@ RUN = "oracle.test/run"
 NOT_READY, KEPT_OFF = "node.kubernetes.io/not-ready", ("NoSchedule", "NoExecute")
 
 
+# The conditions of a pod whose containers run.
+_STARTED = ("Initialized", "Ready", "ContainersReady")
 # Seconds of one watch, after which it is asked for again from where it ended.
 WATCH = 30
 # Requests to the API server at a time.
@@ -110,6 +112,43 @@ _OWN = (
 )  # fmt: skip
 # Lists of few objects, of which any cluster may have those of the lab.
 _SHARED = ("Node", "PriorityClass", "RuntimeClass", "StorageClass", "CSIDriver")
+
+
+def make_windows_node(name: str, labels: Mapping[str, str], cpu: str) -> Object:
+    """A node on which KWOK runs pods."""
+    room = {"cpu": cpu, "memory": "16Gi", "pods": "20"}
+    info = dict.fromkeys(("machineID", "systemUUID", "bootID", "kernelVersion", "osImage"), "")
+    info |= {"containerRuntimeVersion": "", "kubeProxyVersion": "", "kubeletVersion": "v1.36.3"}
+    own_labels = {"kubernetes.io/os": "windows", "kubernetes.io/hostname": name, **labels}
+    return {
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": name, "labels": own_labels, "annotations": {"kwok.x-k8s.io/node": "fake"}},
+        "status": {
+            "capacity": room, "allocatable": room, "conditions": [{"type": "Ready", "status": "True", "reason": "r"}],
+            "nodeInfo": {**info, "operatingSystem": "windows", "architecture": "amd64"},
+        },
+    }  # fmt: skip
+
+
+def run_pods_with_claims(api: Api, pods: Iterable[Object]) -> None:
+    """As a kubelet: start pods with claims on their nodes, which KWOK leaves alone, and end those that are deleted."""
+    for pod in pods:
+        metadata, volumes = pod["metadata"], pod["spec"].get("volumes") or ()
+        if not pod["spec"].get("nodeName") or not any("persistentVolumeClaim" in volume for volume in volumes):
+            continue
+        path = f"{NAMESPACES}/{metadata['namespace']}/pods/{metadata['name']}"
+        if "deletionTimestamp" in metadata:
+            api.gone(f"{path}?gracePeriodSeconds=0")
+        elif pod["status"]["phase"] == "Pending":
+            conditions = [
+                *pod["status"].get("conditions", ()),
+                *({"type": name, "status": "True"} for name in _STARTED),
+            ]
+            try:
+                api.patch(f"{path}/status", {"status": {"phase": "Running", "conditions": conditions}})
+            except ApiError as error:
+                if error.status != 404:
+                    raise
 
 
 def read_objects(api: Api, prefix: str) -> tuple[Object, ...]:

@@ -21,28 +21,43 @@ import yaml
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.observe import take
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Roll
 from integration.kube import connect
-from integration.oracle_cluster import NAMESPACES, NODES, read_objects
+from integration.oracle_cluster import (
+    CLASSES,
+    NAMESPACES,
+    NODES,
+    VOLUMES,
+    make_windows_node,
+    read_objects,
+    run_pods_with_claims,
+)
 from lab.cluster.api import Api, ApiError
 from lab.handle import Lab, eventually
 from situations.recorded_answers import Recording, RolledCluster, explain_roll_error, predict_roll
 from situations.smaller import Cut, smallest
 
 Object = dict[str, Any]
-MARK, HOST = "roll.test/cluster", "kubernetes.io/hostname"
+MARK, HOST, ZONE = "roll.test/cluster", "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 # Longer than the scheduler and the disruption controller wait before they look again.
 AT_REST = 15.0
-_PLURALS = {"Deployment": "deployments", "PodDisruptionBudget": "poddisruptionbudgets"}
+_PLURALS = {
+    "Deployment": "deployments", "PodDisruptionBudget": "poddisruptionbudgets",
+    "PersistentVolumeClaim": "persistentvolumeclaims",
+}  # fmt: skip
+# "once": ReadWriteOncePod. "late": a volume is chosen when the first pod is scheduled. "shared": two Deployments name the claim.
+_STORAGE = ("", "", "", "node", "zone", "zone", "once", "once", "late", "late", "shared", "ephemeral")
 
 
 @dataclass
 class RandomRoll:
-    """A few nodes and Deployments, made by a seed. name: what the names of the nodes begin with."""
+    """A few nodes and Deployments, made by a seed. name: what the names of nodes and volumes begin with."""
 
     seed: str
     name: str
     nodes: list[Object] = field(default_factory=list)
     workloads: list[Object] = field(default_factory=list)
     budgets: list[Object] = field(default_factory=list)
+    volumes: list[Object] = field(default_factory=list)
+    claims: list[Object] = field(default_factory=list)
 
     @classmethod
     def draw(cls, seed: str, prefix: str) -> RandomRoll:
@@ -50,25 +65,15 @@ class RandomRoll:
         luck = random.Random(seed)
         cluster = cls(seed, f"{prefix}-{uuid.uuid4().hex[:8]}")
         for number in range(luck.randint(2, 4)):
-            cluster._draw_node(f"{cluster.name}-{number}", luck.choice(["2", "3", "4"]), luck.choice("ab"))
+            cpu, labels = luck.choice(["2", "3", "4"]), {MARK: cluster.name, ZONE: luck.choice("ab")}
+            cluster.nodes.append(make_windows_node(f"{cluster.name}-{number}", labels, cpu))
         for number in range(luck.randint(1, 4)):
             cluster._draw_workload(luck, f"app-{number}")
+        # Drawn apart, so that a seed makes the workloads that it made before.
+        luck = random.Random(f"{seed} storage")
+        for workload in cluster.workloads:
+            cluster._draw_storage(luck, workload)
         return cluster
-
-    def _draw_node(self, name: str, cpu: str, zone: str) -> None:
-        room = {"cpu": cpu, "memory": "16Gi", "pods": "20"}
-        info = dict.fromkeys(("machineID", "systemUUID", "bootID", "kernelVersion", "osImage"), "")
-        info |= {"containerRuntimeVersion": "", "kubeProxyVersion": "", "kubeletVersion": "v1.36.3"}
-        labels = {"kubernetes.io/os": "windows", HOST: name, MARK: self.name, "topology.kubernetes.io/zone": zone}
-        node = {
-            "apiVersion": "v1", "kind": "Node",
-            "metadata": {"name": name, "labels": labels, "annotations": {"kwok.x-k8s.io/node": "fake"}},
-            "status": {
-                "capacity": room, "allocatable": room, "conditions": [{"type": "Ready", "status": "True", "reason": "r"}],
-                "nodeInfo": {**info, "operatingSystem": "windows", "architecture": "amd64"},
-            },
-        }  # fmt: skip
-        self.nodes.append(node)
 
     def _draw_workload(self, luck: random.Random, name: str) -> None:
         labels, replicas = {"app": name}, luck.randint(1, 3)
@@ -80,7 +85,7 @@ class RandomRoll:
             term = {"topologyKey": HOST, "labelSelector": selector}
             spec["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
         elif luck.random() < 0.25:
-            constraint = {"topologyKey": luck.choice([HOST, "topology.kubernetes.io/zone"]), "maxSkew": 1}
+            constraint = {"topologyKey": luck.choice([HOST, ZONE]), "maxSkew": 1}
             spec["topologySpreadConstraints"] = [
                 {**constraint, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}
             ]
@@ -91,28 +96,72 @@ class RandomRoll:
             limit = luck.choice([{"maxUnavailable": 1}, {"minAvailable": luck.randint(0, replicas)}])
             self.budgets.append(_make("policy/v1", "PodDisruptionBudget", name, {"selector": selector, **limit}))
 
+    def _draw_storage(self, luck: random.Random, workload: Object) -> None:
+        """Give the pods of a workload a volume."""
+        kind, name = luck.choice(_STORAGE), workload["metadata"]["name"]
+        mode = "ReadWriteOncePod" if kind == "once" else "ReadWriteOnce"
+        request: Object = {"accessModes": [mode], "storageClassName": self.name}
+        request["resources"] = {"requests": {"storage": "1Gi"}}
+        spec = workload["spec"]["template"]["spec"]
+        if not kind:
+            return
+        if kind == "ephemeral":
+            spec["volumes"] = [{"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": request}}}]
+            for _number in range(luck.randint(1, 8)):
+                self._draw_volume(luck, request, luck.choice((HOST, ZONE)))
+            return
+        if kind == "shared" and self.claims:
+            name = luck.choice(self.claims)["metadata"]["name"]
+        else:
+            volumes = [
+                self._draw_volume(luck, request, HOST if kind == "node" else luck.choice((HOST, ZONE, ZONE)))
+                for _number in range(luck.randint(1, 3) if kind == "late" else 1)
+            ]
+            chosen = {} if kind == "late" else {"volumeName": volumes[0]}
+            self.claims.append(_make("v1", "PersistentVolumeClaim", name, request | chosen))
+        spec["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]
+        if luck.random() < 0.7:
+            workload["spec"]["replicas"] = 1
+
+    def _draw_volume(self, luck: random.Random, request: Object, key: str) -> str:
+        """A volume that nodes reach by a label; returns its name."""
+        value = luck.choice(self.nodes)["metadata"]["labels"][key]
+        term = {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}
+        spec = {
+            "capacity": {"storage": "1Gi"}, "accessModes": request["accessModes"], "storageClassName": self.name,
+            "persistentVolumeReclaimPolicy": "Retain", "local": {"path": "C:\\disk"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
+        }  # fmt: skip
+        self.volumes.append(_make("v1", "PersistentVolume", f"{self.name}-v{len(self.volumes)}", spec))
+        return str(self.volumes[-1]["metadata"]["name"])
+
+    @property
+    def storage_class(self) -> Object:
+        """The class of its volumes."""
+        item = _make("storage.k8s.io/v1", "StorageClass", self.name, {})
+        del item["spec"]
+        return item | {"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"}
+
     @property
     def node_names(self) -> tuple[str, ...]:
         return tuple(sorted(node["metadata"]["name"] for node in self.nodes))
 
     def list_cuts(self) -> Iterator[Cut]:
         """What may be left out."""
-        for part in ("nodes", "workloads", "budgets"):
+        for part in ("nodes", "workloads", "budgets", "volumes", "claims"):
             for number, item in enumerate(getattr(self, part)):
                 yield part, number, ()
                 if part == "workloads":
                     template = ("spec", "template", "spec")
-                    for key in ("affinity", "topologySpreadConstraints"):
+                    for key in ("affinity", "topologySpreadConstraints", "volumes"):
                         if key in item["spec"]["template"]["spec"]:
                             yield part, number, (*template, key)
 
     def __str__(self) -> str:
         room = {node["metadata"]["name"]: node["status"]["allocatable"]["cpu"] for node in self.nodes}
-        zones = {
-            node["metadata"]["name"]: node["metadata"]["labels"].get("topology.kubernetes.io/zone")
-            for node in self.nodes
-        }
+        zones = {node["metadata"]["name"]: node["metadata"]["labels"][ZONE] for node in self.nodes}
         shown = {"cpu": room, "zones": zones, "workloads": self.workloads, "budgets": self.budgets}
+        shown |= {"volumes": self.volumes, "claims": self.claims}
         return yaml.safe_dump(shown, sort_keys=False)
 
 
@@ -130,12 +179,17 @@ class RollingCluster:
     def create(self) -> None:
         for node in self.cluster.nodes:
             self._api.post(NODES, node)
+        self._api.post(CLASSES, self.cluster.storage_class)
+        for volume in self.cluster.volumes:
+            self._api.post(VOLUMES, volume)
         metadata = {"name": self.cluster.name}
         self._api.post(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
         account = f"{self._space}/serviceaccounts/default"
         eventually(lambda: self._api.ok(account), "the namespace can hold pods")
-        for item in (*self.cluster.workloads, *self.cluster.budgets):
-            path = f"/apis/{item['apiVersion']}/namespaces/{self.cluster.name}/{_PLURALS[item['kind']]}"
+        for item in (*self.cluster.claims, *self.cluster.workloads, *self.cluster.budgets):
+            version = item["apiVersion"]
+            root = "/api/v1" if version == "v1" else f"/apis/{version}"
+            path = f"{root}/namespaces/{self.cluster.name}/{_PLURALS[item['kind']]}"
             self._api.post(path, item)
         self._rest()
 
@@ -150,7 +204,9 @@ class RollingCluster:
         def has_rested() -> bool:
             nonlocal seen, since
             budgets = self._api.items(f"/apis/policy/v1/namespaces/{self.cluster.name}/poddisruptionbudgets")
-            state = [_describe(pod) for pod in self._list_pods()], [budget.get("status") for budget in budgets]
+            pods = self._list_pods()
+            run_pods_with_claims(self._api, pods)
+            state = [_describe(pod) for pod in pods], [budget.get("status") for budget in budgets]
             if state != seen:
                 seen, since = state, time.monotonic()
             settled = all(node and phase == "Running" for _name, node, phase, _deleting in state[0])
@@ -172,6 +228,7 @@ class RollingCluster:
     def _drain(self, node: str) -> bool:
         last = time.monotonic()
         while left := [pod for pod in self._list_pods() if pod["spec"].get("nodeName") == node]:
+            run_pods_with_claims(self._api, self._list_pods())
             evicted = [self._evict(pod) for pod in left]
             if any(evicted):
                 last = time.monotonic()
@@ -198,6 +255,9 @@ class RollingCluster:
         self._api.gone(self._space)
         for node in self.cluster.node_names:
             self._api.gone(f"{NODES}/{node}")
+        for volume in self.cluster.volumes:
+            self._api.gone(f"{VOLUMES}/{volume['metadata']['name']}")
+        self._api.gone(f"{CLASSES}/{self.cluster.name}")
 
 
 def _describe(pod: Object) -> tuple[str, str, str, bool]:
@@ -294,5 +354,5 @@ class RollOracle:
 def _rename(cluster: RandomRoll, prefix: str) -> RandomRoll:
     """The same cluster under a name of its own."""
     name = f"{prefix}-{uuid.uuid4().hex[:8]}"
-    text = json.dumps([cluster.nodes, cluster.workloads, cluster.budgets])
+    text = json.dumps([cluster.nodes, cluster.workloads, cluster.budgets, cluster.volumes, cluster.claims])
     return RandomRoll(cluster.seed, name, *json.loads(text.replace(cluster.name, name)))

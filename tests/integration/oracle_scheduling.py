@@ -131,7 +131,8 @@ class SchedulingOracle:
         self._prefix = f"o{self._own}r{self._runs}x"
         self._watched = {path: WatchedObjects(self._api, path, self._prefix) for path in WRITTEN}
         lived = [CreatedCluster(self._api, one, self._prefix, number) for number, one in enumerate(clusters)]
-        self._classes = {name: found for one in lived for name, found in one.classes().items()}
+        self._classes = {item["metadata"]["name"]: item for item in self._api.items(CLASSES)}
+        self._classes |= {name: found for one in lived for name, found in one.classes().items()}
         return lived
 
     def _end(self, lived: Sequence[CreatedCluster]) -> None:

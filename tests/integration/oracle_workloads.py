@@ -23,6 +23,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.observe impo
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import WorkloadVerdict
 from integration.kube import connect
 from integration.oracle_cluster import read_objects
+from integration.oracle_shared import find_default_class, leave_classes_out
 from integration.schema import ApiSchema
 from lab.cluster.api import ApiError
 from lab.handle import PATIENCE, Lab, eventually
@@ -115,6 +116,10 @@ class WorkloadOracle:
     def run(self, seeds: Sequence[str]) -> list[WorkloadOutcome]:
         """One workload for each seed."""
         clusters = [RandomWorkload(seed, self._make_name(), self._classes) for seed in seeds]
+        default = find_default_class(self._api)
+        for cluster in clusters:
+            volumes = [volume["spec"] for volume in cluster.volumes]
+            leave_classes_out(random.Random(f"{cluster.seed} default"), cluster.list_claim_specs(), volumes, default)
         outcomes = self._run(clusters, self._create_workload)
         return [outcome for outcome in outcomes if outcome.verdict is not _NOT_EVALUATED]
 

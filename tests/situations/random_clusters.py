@@ -32,6 +32,14 @@ class Cluster:
     attachments: list[Object] = field(default_factory=list)
     pods: list[Object] = field(default_factory=list)
 
+    def list_claim_specs(self) -> Iterator[Object]:
+        """What its claims and those that come with its pods ask for."""
+        yield from (claim["spec"] for claim in self.claims)
+        for pod in self.pods:
+            for volume in pod["spec"]["volumes"]:
+                if "ephemeral" in volume:
+                    yield volume["ephemeral"]["volumeClaimTemplate"]["spec"]
+
 
 def made(seed: str, pods: int = 10) -> Cluster:
     """A random cluster."""

@@ -100,6 +100,14 @@ class RandomWorkload:
                 },
             }
 
+    def list_claim_specs(self) -> Iterator[Object]:
+        """What its claims and those that come with its pods ask for."""
+        whole = self.workload["spec"]
+        yield from (claim["spec"] for claim in (*self.claims, *(whole.get("volumeClaimTemplates") or ())))
+        for volume in whole["template"]["spec"].get("volumes") or ():
+            if "ephemeral" in volume:
+                yield volume["ephemeral"]["volumeClaimTemplate"]["spec"]
+
     @property
     def storage_class(self) -> Object:
         """The class of its volumes."""

@@ -29,7 +29,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.worklo
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet.admission import KubeletAdmission
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.framework import Scheduler
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Workload
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Workload, find_usage
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report, Roll
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.pods import (
@@ -80,13 +80,23 @@ class RolledCluster:
     stop: str
 
 
+@dataclass(frozen=True)
+class ReplacedPods:
+    """The pods that a workload made anew, and the keys of the claims in its namespace that had been there before."""
+
+    seed: str
+    workload: str
+    pods: tuple[Object, ...]
+    kept: tuple[str, ...]
+
+
 # What says that the order of events decides.
 _PLACEMENT = ("depends on", "found room for", "may take the last one", "in any zone before the pod is scheduled")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A prediction held against what happened. kind: "pod", "admission", "workload", "roll". error: why it is wrong, empty if it is not.
+    """A prediction held against what happened. kind: "pod", "admission", "workload", "replacement", "roll". error: why it is wrong, empty if it is not.
 
     is_assumed: it counts assumptions that not every workload has.
     """
@@ -115,6 +125,7 @@ class Recording:
     admissions: tuple[AdmittedPod, ...] = ()
     workloads: tuple[StartedWorkload, ...] = ()
     rolls: tuple[RolledCluster, ...] = ()
+    replacements: tuple[ReplacedPods, ...] = ()
     snapshot: Snapshot = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -133,7 +144,7 @@ class Recording:
     @classmethod
     def from_dict(cls, data: Object) -> Recording:
         """What as_dict wrote."""
-        answers = {name: tuple(kind(**entry) for entry in data[name]) for name, kind in _ANSWERS.items()}
+        answers = {name: tuple(kind(**entry) for entry in data.get(name, ())) for name, kind in _ANSWERS.items()}
         return cls(data["taken_at"], data["kubernetes"], tuple(data["objects"]), **answers)
 
     def list_outcomes(self) -> Iterator[Outcome]:
@@ -154,6 +165,15 @@ class Recording:
             yield Outcome("admission", admitted.seed, answer, admission.because, error)
         if self.workloads:
             yield from self._list_outcomes_of_workloads()
+        if self.replacements:
+            verdicts = {verdict.workload: verdict for verdict in evaluate(self.snapshot).workloads}
+            workloads = {workload.key: workload for workload in find_usage(index).workloads}
+            for replaced in self.replacements:
+                verdict = verdicts[replaced.workload]
+                error = ""
+                if verdict.starts_again == "yes":
+                    error = explain_replacement_error(list_next_pods(index, workloads[replaced.workload]), replaced)
+                yield Outcome("replacement", replaced.seed, verdict.starts_again, verdict.because, error)
         for rolled in self.rolls:
             roll = predict_roll(self.snapshot, rolled.nodes).roll
             assert roll is not None
@@ -174,6 +194,7 @@ class Recording:
 
 _ANSWERS: dict[str, Any] = {
     "pods": PlacedPod, "admissions": AdmittedPod, "workloads": StartedWorkload, "rolls": RolledCluster,
+    "replacements": ReplacedPods,
 }  # fmt: skip
 
 
@@ -281,6 +302,29 @@ def explain_workload_error(answer: str, because: str, missing: str) -> str:
     if answer == "yes" and missing:
         return f"too hopeful: {missing}"
     return f"too wary: {because}" if answer == "no" and not missing else ""
+
+
+def explain_replacement_error(expected: Iterable[PodToStart], replaced: ReplacedPods) -> str:
+    """Why predicted pods are not those that came: made from another template, or with other claims."""
+    expected = tuple(expected)
+    requests = [pod.shape.requests for pod in expected]
+    claims = {claim for pod in expected for claim in pod.claims}
+    if not replaced.pods:
+        return "too hopeful: no pod came"
+    for pod in replaced.pods:
+        metadata = pod["metadata"]
+        shape = PodShape.from_object(pod, metadata["namespace"])
+        if shape.requests not in requests:
+            return f"too hopeful: {metadata['name']} comes from another template, predicted {requests}, is {shape.requests}"
+        for volume in ObservedPod.from_object(pod).volumes.ephemeral:
+            if f"{metadata['namespace']}/{metadata['name']}-{volume.name}" in replaced.kept:
+                return f"too wary: {metadata['name']} keeps a claim that was to come with it"
+        for source in pod["spec"].get("volumes") or ():
+            name = (source.get("persistentVolumeClaim") or {}).get("claimName", "")
+            key = f"{metadata['namespace']}/{name}"
+            if name and (key in claims) != (key in replaced.kept):
+                return f"too hopeful: claim {key} was {'not ' if key not in claims else ''}to be kept, and is {'kept' if key in replaced.kept else 'new'}"
+    return ""
 
 
 def predict_roll(snapshot: Snapshot, names: Iterable[str]) -> Report:
