@@ -493,6 +493,24 @@ def pods_that_say_they_may_run_as_root_where_all_containers_do_not(world: World)
     _template(world)["containers"][0]["securityContext"] = {"runAsNonRoot": True}
 
 
+def _enforce_baseline_of_engines(world: World, policy: str) -> None:
+    labels = world.get("Namespace", SHOP)["metadata"]["labels"]
+    labels["pod-security.kubernetes.io/enforce"] = "baseline"
+    labels["pod-security.kubernetes.io/enforce-version"] = policy
+    del _template(world)["os"]
+    _template(world)["securityContext"] = {"seLinuxOptions": {"type": "container_engine_t"}}
+
+
+@situation("CSI-W20", starts_again={WEB: "no"})
+def pods_of_a_container_engine_where_pod_security_is_older(world: World) -> None:
+    _enforce_baseline_of_engines(world, "v1.30")
+
+
+@situation(starts_again={WEB: "yes"})
+def pods_of_a_container_engine_where_pod_security_knows_them(world: World) -> None:
+    _enforce_baseline_of_engines(world, "v1.31")
+
+
 def _enforce_restricted(world: World, policy: str) -> None:
     """The standard, for pods that name no operating system, run as any user and are in a user namespace."""
     labels = world.get("Namespace", SHOP)["metadata"]["labels"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..catalog.kubernetes import EXEMPTS_WINDOWS_PODS, FORBIDS_HOSTS_OF_PROBES, RELAXES_USERS
+from ..catalog.kubernetes import ALLOWS_ENGINE_TYPE, EXEMPTS_WINDOWS_PODS, FORBIDS_HOSTS_OF_PROBES, RELAXES_USERS
 from .facts.cluster import NODE_SELECTOR
 from .index import Index, version_of
 from .limits import (
@@ -114,6 +114,8 @@ class Admission:
             violation = violations.relaxed
         if version is not None and not violation and version.minor >= FORBIDS_HOSTS_OF_PROBES:
             violation = violations.of_hosts
+        if version is not None and not violation and version.minor < ALLOWS_ENGINE_TYPE:
+            violation = violations.of_engine
         if violation:
             message = f"namespace {pod.namespace} enforces Pod Security {level}, which forbids {violation}"
             remedy = f"change the pod template, or: kubectl label namespace {pod.namespace} {_ENFORCE}=privileged --overwrite"

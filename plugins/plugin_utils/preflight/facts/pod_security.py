@@ -32,7 +32,8 @@ _SYSCTLS = frozenset(
         "net.ipv4.tcp_rmem", "net.ipv4.tcp_syncookies", "net.ipv4.tcp_wmem",
     )
 )  # fmt: skip
-_SE_LINUX_TYPES = ("", "container_t", "container_init_t", "container_kvm_t", "container_engine_t")
+_ENGINE = "container_engine_t"
+_SE_LINUX_TYPES = ("", "container_t", "container_init_t", "container_kvm_t", _ENGINE)
 Contexts = list[Mapping[str, Any]]
 
 
@@ -41,13 +42,15 @@ class Violations:
     """The first field against the baseline standard, and against the restricted one; empty for none.
 
     of_hosts: a probe or hook of another host, which the baseline standard of 1.34 and later forbids. relaxed: against the
-    restricted standard of 1.35 and later, where pods in a user namespace run as any user.
+    restricted standard of 1.35 and later, where pods in a user namespace run as any user. of_engine: the type container_engine_t,
+    which the baseline standard before 1.31 forbids.
     """
 
     baseline: str = ""
     restricted: str = ""
     of_hosts: str = ""
     relaxed: str = ""
+    of_engine: str = ""
 
 
 NO_VIOLATIONS = Violations()
@@ -63,7 +66,10 @@ def find_violations(spec: Mapping[str, Any]) -> Violations:
     relaxed = baseline or ("" if spec.get("hostUsers") is False else users) or restriction
     restricted = baseline or users or restriction
     of_hosts = next(_check_handlers(containers), "")
-    return Violations(baseline, restricted, of_hosts, relaxed) if restricted or of_hosts else NO_VIOLATIONS
+    types = {(context.get("seLinuxOptions") or {}).get("type") for context in (pod, *contexts)}
+    of_engine = "securityContext.seLinuxOptions" if _ENGINE in types else ""
+    found = Violations(baseline, restricted, of_hosts, relaxed, of_engine)
+    return found if restricted or of_hosts or of_engine else NO_VIOLATIONS
 
 
 def _check_baseline(
