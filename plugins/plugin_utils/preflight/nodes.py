@@ -22,7 +22,6 @@ from ..drivers.rollout.facts import Registration, RolloutPicture
 from ..kube.daemon_set import ObservedDaemonSet
 from ..kube.node import ObservedNode
 from ..kube.pod import PodFacts
-from .facts.nodes import DriverEntry
 from .facts.workloads import ObservedPod, ObservedTemplate
 from .index import BY_NAME, Index
 from .known import AFTER_REBOOT, DOUBTS, create_finding
@@ -184,9 +183,6 @@ class _DriverOnNode:
     def _list_pods(self, provider: ObservedTemplate) -> list[ObservedPod]:
         return self._index.plugin_pods.get((provider.namespace, provider.name, self._node.name), [])
 
-    def _describe_registration(self, entry: DriverEntry) -> str:
-        return f"CSINode {self._node.name} spec.drivers: {self._driver}, nodeID {entry.node_id}"
-
     def _report_undeployed(self) -> Iterator[ReportFinding]:
         """That no DaemonSet deploys it, or that none can be known to."""
         driver, name = self._driver, self._node.name
@@ -284,7 +280,7 @@ class _DriverOnNode:
         if self._entry is None:
             yield f"CSINode {name} spec.drivers: {self._driver} missing"
         else:
-            yield self._describe_registration(self._entry)
+            yield f"CSINode {name} spec.drivers: {self._driver}, nodeID {self._entry.node_id}"
         yield f"DaemonSet {main.namespace}/{main.name}: " + (
             ", ".join(f"pod {pod.name} {'Ready' if pod.ready else 'not Ready'}" for pod in pods) or "no pod on the node"
         )

@@ -116,8 +116,9 @@ class _Pass:
         controllers: list[ObservedController] = []
         templates: list[ObservedTemplate] = []
         for kind in kinds.TEMPLATES:
-            decode = _decode(wire.BriefTemplateList, wire.TemplateList, _has_no_owner) if kind in _OWNED else None
-            templates += self._list(kind, wire.TemplateList, _read_templates(kind.kind, controllers), decode=decode)
+            decode = _decode(wire.BriefTemplateList, wire.TemplateList, lambda item: not read_owner(item["metadata"]))
+            facts = _read_templates(kind.kind, controllers)
+            templates += self._list(kind, wire.TemplateList, facts, decode=decode if kind in _OWNED else None)
         table = PodTable()
         decode = _decode(
             wire.BriefPodList, wire.PodList, lambda pod: needs_details(pod) and pod_is_evaluated(pod, windows)
@@ -314,10 +315,6 @@ def _list_names(templates: Iterable[ObservedTemplate]) -> Callable[[Items], Iter
         return (key for key in keys if key in named)
 
     return facts
-
-
-def _has_no_owner(item: Mapping[str, Any]) -> bool:
-    return not read_owner(item["metadata"])
 
 
 def _decode(brief: Any, whole: Any, needs_whole: Callable[[Mapping[str, Any]], bool]) -> Callable[[bytes], Any]:

@@ -19,7 +19,6 @@ from ..catalog.registry import DRIVERS
 from ..drivers.rollout.facts import RolloutHost
 from ..drivers.rollout.scheduling import explain_exclusion
 from ..kube.labels import SERVING_LABEL, SERVING_VALUE
-from ..kube.node import ObservedNode
 from ..kube.pod import PodFacts
 from .facts.cluster import ObservedController, ObservedDriver
 from .facts.nodes import DriverEntry, ObservedCsiNode, ObservedHost
@@ -48,7 +47,10 @@ class Run:
 
 def simulate(snapshot: Snapshot, run: Run) -> Snapshot:
     """The snapshot as it would be taken after the run, all of it having worked."""
-    nodes = tuple(_add_label(node) if node.name in run.nodes else node for node in snapshot.nodes)
+    label = {SERVING_LABEL: SERVING_VALUE}
+    nodes = tuple(
+        replace(node, labels={**node.labels, **label}) if node.name in run.nodes else node for node in snapshot.nodes
+    )
     templates = (ObservedTemplate.from_object("DaemonSet", item) for item in _select_kind(run, "DaemonSet"))
     applied = {template.key: template for template in templates}
     unmanaged = (pod for pod in snapshot.pods if pod.owner.replace("/", f" {pod.namespace}/", 1) not in applied)
@@ -140,10 +142,6 @@ def _list_run_objects(run: Run, controllers: Iterable[ObservedController]) -> It
 
 def _select_kind(run: Run, kind: str) -> Iterator[Mapping[str, Any]]:
     return (item for item in run.objects if item["kind"] == kind)
-
-
-def _add_label(node: ObservedNode) -> ObservedNode:
-    return replace(node, labels={**node.labels, SERVING_LABEL: SERVING_VALUE})
 
 
 def _register(csi_node: ObservedCsiNode, ids: Mapping[str, str]) -> ObservedCsiNode:

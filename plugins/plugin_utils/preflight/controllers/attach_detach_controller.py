@@ -90,10 +90,6 @@ class AttachDetachController:
             answers += split.list_answers("nothing keeps it from the node")
         return answers
 
-    def _find_usable_nodes(self, key: str) -> int:
-        """Where nothing else keeps a volume from its pod."""
-        return unite(answer.nodes for answer in self._list_answers(key) if answer.answer == "yes")
-
     def _list_answers(self, key: str) -> tuple[StepAnswer, ...]:
         return self._evaluated.answers.get(key, ())
 
@@ -131,7 +127,8 @@ class AttachDetachController:
         if subject.driver not in self._declared and not subject.inline:
             message = f"kubelets wait for an attachment by {subject.driver}, and none was ever made"
             remedy = "check that the driver's external-attacher runs, and that its CSIDriver exists"
-            split.doubt(by_csi & self._find_usable_nodes(key), "CSI-V32", message, remedy)
+            usable_nodes = unite(answer.nodes for answer in self._list_answers(key) if answer.answer == "yes")
+            split.doubt(by_csi & usable_nodes, "CSI-V32", message, remedy)
         refuse_missing_webhooks(self._index, "volumeattachments", split, by_csi, {}, None)
         self._check_migration(subject, split)
         check_attacher_release(self._index, subject, split, by_csi)

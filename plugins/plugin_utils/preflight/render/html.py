@@ -50,7 +50,7 @@ def render_html(report: Report) -> str:
         _render_verdict(view),
         _render_first(view),
         *map(_render_part, view.parts.values()),
-        _render_findings(view),
+        page.section("findings", "Findings", "".join(map(_render_group, view.groups)) or _NO_FINDINGS),
         "</main>",
         f"<footer><p>Created by {page.text(view.collection)}, which changed nothing.</p></footer>\n</body>\n</html>\n",
     ]
@@ -127,10 +127,6 @@ def _render_evidence(evidence: tuple[str, ...], summary: str = "Evidence", most:
     items = "".join(f"<li>{page.text(item)}</li>" for item in evidence[:most])
     rest_item = f"<li>and {len(evidence) - most:,} more</li>" if len(evidence) > most else ""
     return f"<details><summary>{summary}</summary><ul>{items}{rest_item}</ul></details>"
-
-
-def _render_findings(view: View) -> str:
-    return page.section("findings", "Findings", "".join(map(_render_group, view.groups)) or _NO_FINDINGS)
 
 
 def _render_group(group: FindingGroup) -> str:

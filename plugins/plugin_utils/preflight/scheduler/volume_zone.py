@@ -38,11 +38,9 @@ class VolumeZone:
                 split.doubt(self._find_nodes_outside(free), "CSI-W21", _describe(request, free), remedy)
 
     def _find_nodes_outside(self, volume: ObservedVolume) -> int:
-        return self._find_zoned_nodes() & ~self._match_zone(volume.places)
-
-    def _find_zoned_nodes(self) -> int:
-        """Nodes with any label of zone or region."""
-        return self._index.find_matching(tuple((Requirement(key, "Exists"),) for key in (*ZONES, *REGIONS)), exact=True)
+        """Nodes with any label of zone or region, but those that a volume needs."""
+        any_place = tuple((Requirement(key, "Exists"),) for key in (*ZONES, *REGIONS))
+        return self._index.find_matching(any_place, exact=True) & ~self._match_zone(volume.places)
 
     def _match_zone(self, places: Iterable[tuple[str, str]]) -> int:
         """Nodes whose labels are a volume's; the newer label of a node answers for the older one of a volume."""
