@@ -19,7 +19,7 @@ import urllib.error
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,14 +27,15 @@ from typing import Any
 import pytest
 import yaml
 from integration import awx_api, foreign, real_awx
-from integration.kube import also_holds
+from integration.kube import ACCOUNT, also_holds
 from integration.mesh import COMMANDS, IMAGE, NODES, PROJECT, SUPPORT, Credential, Mesh, leaks
 from integration.playbooks import ROOT, Run, lane, play
 from integration.real_awx import ENDED, Awx, Object
 from integration.test_awx import CANCELLED, CANCELS, MATRIX, SEED, SURVEYS, UPGRADE, WAIT, left_cordoned, to_answers
-from integration.test_every_playbook import CELLS, EMPTY, MAIN, OPERATORS, OURS, Cell, Cluster
+from integration.test_every_playbook import CELLS, EMPTY, MAIN, OPERATORS, OURS, USED, Cell, Cluster, upgrade
 from lab import handle
-from lab.handle import Lab
+from lab.cluster.api import Api, ApiError
+from lab.handle import Lab, eventually
 
 pytestmark = [
     pytest.mark.torture,
@@ -245,61 +246,172 @@ def steps(bench: Bench, workflow: str) -> dict[str, str]:
     }
 
 
+def explain_steps(bench: Bench, url: str) -> str:
+    """What a person would read of the jobs of a workflow."""
+    nodes = bench.awx.list(f"{url}workflow_nodes/")
+    jobs = [node["related"]["job"] for node in nodes if node["related"].get("job", "").startswith("/api/v2/jobs/")]
+    return "\n".join(bench.explain(bench.awx.request("GET", job)) for job in jobs)
+
+
 def decide(bench: Bench, workflow: str, node: str, decision: str) -> str:
     """Approve or deny an approval of a workflow when it waits; its name."""
     bench.awx.wait(workflow, lambda job: steps(bench, workflow).get(node) == "pending" or job["status"] in ENDED)
-    assert steps(bench, workflow).get(node) == "pending", steps(bench, workflow)
+    assert steps(bench, workflow).get(node) == "pending", explain_steps(bench, workflow)
     nodes = bench.awx.list(f"{workflow}workflow_nodes/", identifier=node)
     approval = nodes[0]["summary_fields"]["job"]
     bench.awx.request("POST", f"workflow_approvals/{approval['id']}/{decision}/", {})
     return str(approval["name"])
 
 
-def test_a_workflow_changes_the_cluster_after_its_approval(bench: Bench, cluster: Cluster) -> None:
-    cluster.begin(ENABLE, MAIN)
-    workflow = bench.awx.launch("workflow_job_templates/", "production enable CSI", to_answers(ENABLE))
-    text = decide(bench, workflow, "approve_ready", "approve")
-    assert text == "Approve the change: preflight found no blocker and nothing unknown"
-    ended = bench.awx.wait(workflow)
-    assert steps(bench, workflow) == {
-        "preflight": "successful",
-        "approve_ready": "successful",
-        "change": "successful",
-        "verify": "successful",
+def prepare(bench: Bench, cluster: Cluster, cell: Cell) -> dict[str, Any]:
+    """Make what a cell begins with; the answers to its survey, and what the survey does not ask."""
+    if cell.playbook in ("handover", "upgrade"):
+        # Beside the plugin of another owner, to whom the former run handed the nodes, ours is not enabled.
+        cluster.lab.api.gone(foreign.path(OPERATORS))
+        enabled = bench.run("enable_csi", {"kubewin_drivers": ["vsphere"], "kubewin_batches": "100%"})
+        assert enabled["status"] == "successful", bench.explain(enabled)
+    cluster.begin(cell, MAIN)
+    return {**cluster.given(cell, MAIN), **to_answers(cell)}
+
+
+@dataclass(frozen=True, slots=True)
+class Workflow:
+    """A workflow. before: its steps before the change, the last of them an approval; then: those after a change that succeeded."""
+
+    name: str
+    cell: Cell
+    before: tuple[str, str] = ("plan", "approve_plan")
+    then: tuple[str, ...] = ()
+
+    @property
+    def leaves(self) -> dict[str, Any]:
+        """What it changes that `Cluster.observe` returns. csi-proxy is the release that the collection recommends."""
+        return {name: value for name, value in self.cell.leaves.items() if name in ("plugin", "kubelet", "volume")}
+
+
+PREFLIGHT = ("preflight", "approve_ready")
+CONVERT = MATRIX["convert_volumes", USED]
+WORKFLOWS = (
+    Workflow("enable CSI", ENABLE, PREFLIGHT, ("verify",)),
+    Workflow("upgrade nodes", MATRIX["upgrade", EMPTY], PREFLIGHT, ("approve_others", "others", "verify")),
+    Workflow("hand over nodes", MATRIX["handover", EMPTY], then=("verify",)),
+    Workflow("convert volumes", CONVERT),
+    Workflow("remove CSI", MATRIX["remove", EMPTY]),
+)
+# What is left to do after a workflow that was approved.
+FURTHER = {"upgrade nodes": upgrade(EMPTY, "1.36")}
+each_workflow = pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda workflow: workflow.name)
+
+
+def launch(bench: Bench, cluster: Cluster, workflow: Workflow) -> str:
+    """Make what a workflow begins with, and launch it with the answers of its survey; its address."""
+    answers = prepare(bench, cluster, workflow.cell)
+    asked = {question["variable"] for question in SURVEYS[workflow.cell.playbook]["spec"]}
+    given = {name: value for name, value in answers.items() if name in asked}
+    if workflow.cell.playbook == "upgrade":
+        given["kubewin_upgrade_nodes"] = "win-1,win-2"
+    return bench.awx.launch("workflow_job_templates/", f"production {workflow.name}", given)
+
+
+def finish(bench: Bench, url: str, workflow: Workflow) -> dict[str, str]:
+    """Approve what a workflow asks after a change that succeeded; how its steps ended, which all have to be successful from there on."""
+    for step in workflow.then:
+        if step.startswith("approve"):
+            decide(bench, url, step, "approve")
+    ended, found = bench.awx.wait(url), steps(bench, url)
+    assert ended["status"] == "successful", explain_steps(bench, url)
+    return found
+
+
+@each_workflow
+def test_a_workflow_that_is_denied_changes_nothing(bench: Bench, cluster: Cluster, workflow: Workflow) -> None:
+    url = launch(bench, cluster, workflow)
+    before = cluster.observe(workflow.cell, 0)
+    text = decide(bench, url, workflow.before[-1], "deny")
+    assert text.startswith("Approve the change: ")
+    assert bench.awx.wait(url)["status"] == "failed"
+    assert steps(bench, url) == dict(zip(workflow.before, ("successful", "failed"), strict=True))
+    assert cluster.observe(workflow.cell, 0) == before
+
+
+@each_workflow
+def test_a_workflow_changes_the_cluster_after_its_approval(bench: Bench, cluster: Cluster, workflow: Workflow) -> None:
+    url = launch(bench, cluster, workflow)
+    decide(bench, url, workflow.before[-1], "approve")
+    found = finish(bench, url, workflow)
+    assert found == dict.fromkeys((*workflow.before, "change", *workflow.then), "successful")
+    assert workflow.leaves.items() <= cluster.observe(workflow.cell, 0).items()
+
+
+@contextlib.contextmanager
+def read_only(lab: Lab) -> Iterator[None]:
+    """A policy of the cluster refuses what the account writes, for the length of a block."""
+    base = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpol"
+    rule = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE", "DELETE"], "resources": ["*"]}
+    policy = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "read-only"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [rule]},
+            "validations": [{"expression": f"request.userInfo.username != '{ACCOUNT}'", "message": "a freeze"}],
+        },
     }
-    assert ended["status"] == "successful"
+    binding = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "read-only"},
+        "spec": {"policyName": "read-only", "validationActions": ["Deny"]},
+    }
+    account = Api(lab.state.server, Path(lab.state.ca), token=Credential.of(lab).token)
+    probe = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "probe"}}
+
+    def refuses() -> bool:
+        try:
+            account.post("/api/v1/namespaces?dryRun=All", probe)
+        except ApiError as error:
+            return "a freeze" in str(error)
+        return False
+
+    lab.api.ensure(f"{base}icies", policy)
+    lab.api.ensure(f"{base}icybindings", binding)
+    eventually(refuses, "the policy is in force")
+    try:
+        yield
+    finally:
+        lab.api.gone(f"{base}icybindings/read-only")
+        lab.api.gone(f"{base}icies/read-only")
+        eventually(lambda: not refuses(), "the policy is gone")
 
 
-def test_a_workflow_that_is_denied_changes_nothing(bench: Bench, cluster: Cluster) -> None:
-    cluster.begin(ENABLE, MAIN)
-    workflow = bench.awx.launch("workflow_job_templates/", "production enable CSI", to_answers(ENABLE))
-    decide(bench, workflow, "approve_ready", "deny")
-    assert bench.awx.wait(workflow)["status"] == "failed"
-    assert steps(bench, workflow) == {"preflight": "successful", "approve_ready": "failed"}
-
-
-def test_a_change_that_fails_is_diagnosed_and_repeated_after_an_approval(bench: Bench, cluster: Cluster) -> None:
-    cluster.begin(ENABLE, MAIN)
-    workflow = bench.awx.launch("workflow_job_templates/", "production enable CSI", to_answers(ENABLE))
-    bench.awx.wait(workflow, lambda job: steps(bench, workflow).get("approve_ready") == "pending")
-    # Another owner's plugin comes after the preflight.
-    foreign.plant(cluster.lab.api, OPERATORS, "vmware-vsphere-csi-driver-operator")
-    decide(bench, workflow, "approve_ready", "approve")
-    bench.awx.wait(workflow, lambda job: steps(bench, workflow).get("approve_retry") == "pending")
-    cluster.lab.api.gone(foreign.path(OPERATORS))
-    assert decide(bench, workflow, "approve_retry", "approve") == "Approve another try: the change failed"
-    ended = bench.awx.wait(workflow)
-    found = steps(bench, workflow)
+@pytest.mark.parametrize(
+    "workflow", [workflow for workflow in WORKFLOWS if workflow.cell != CONVERT], ids=lambda workflow: workflow.name
+)
+def test_a_change_that_fails_is_diagnosed_and_repeated_after_an_approval(
+    bench: Bench, cluster: Cluster, workflow: Workflow
+) -> None:
+    """Between the plan and the change the cluster freezes changes."""
+    if workflow.name in FURTHER:
+        workflow = replace(workflow, cell=FURTHER[workflow.name])
+    url = launch(bench, cluster, workflow)
+    bench.awx.wait(url, lambda job: steps(bench, url).get(workflow.before[-1]) == "pending" or job["status"] in ENDED)
+    with read_only(cluster.lab):
+        decide(bench, url, workflow.before[-1], "approve")
+        bench.awx.wait(url, lambda job: steps(bench, url).get("approve_retry") == "pending" or job["status"] in ENDED)
+    assert decide(bench, url, "approve_retry", "approve") == "Approve another try: the change failed"
+    found = finish(bench, url, workflow)
     assert found.pop("diagnose") in ("successful", "failed")
-    assert found == {
-        "preflight": "successful",
-        "approve_ready": "successful",
-        "change": "failed",
-        "approve_retry": "successful",
-        "retry": "successful",
-        "verify": "successful",
-    }
-    assert ended["status"] == "successful"
+    assert found.pop("change") == "failed"
+    assert found == dict.fromkeys((*workflow.before, "approve_retry", "retry", *workflow.then), "successful")
+    assert workflow.leaves.items() <= cluster.observe(workflow.cell, 0).items()
+
+
+def test_a_plan_that_is_refused_ends_a_workflow_before_an_approval(bench: Bench, cluster: Cluster) -> None:
+    handover = next(workflow for workflow in WORKFLOWS if workflow.name == "hand over nodes")
+    # There is no other plugin.
+    url = launch(bench, cluster, replace(handover, cell=replace(handover.cell, begins=OURS)))
+    assert bench.awx.wait(url)["status"] == "failed"
+    assert steps(bench, url) == {"plan": "failed"}
 
 
 def test_a_blocker_ends_a_workflow_before_an_approval(bench: Bench, cluster: Cluster) -> None:
@@ -339,14 +451,8 @@ CHANGING = (*CANCELLED, replace(MATRIX["upgrade", EMPTY], begins=OURS))
 
 
 def begin(bench: Bench, cluster: Cluster, cell: Cell, moment: int) -> dict[str, Any]:
-    """Make what a cell begins with, and answer its survey. moment: how often that was before."""
-    if cell.playbook in ("handover", "upgrade"):
-        # Beside the plugin of another owner, to whom the former run handed the nodes, ours is not enabled.
-        cluster.lab.api.gone(foreign.path(OPERATORS))
-        enabled = bench.run("enable_csi", {"kubewin_drivers": ["vsphere"], "kubewin_batches": "100%"})
-        assert enabled["status"] == "successful", bench.explain(enabled)
-    cluster.begin(cell, MAIN)
-    answers = {**cluster.given(cell, MAIN), **to_answers(cell)}
+    """Prepare a cell, and answer its survey. moment: how often that was before."""
+    answers = prepare(bench, cluster, cell)
     if cell.playbook == "convert_volumes":
         # Every other one rolls back what the former converted.
         answers["kubewin_convert_roll_back"] = ("no", "yes")[moment % 2]
