@@ -235,9 +235,14 @@ class AttachDetachController:
 
     def _find_users(self, subject: Subject) -> _Use:
         claims = (subject.claim.key,) if subject.claim is not None else ()
-        (volume,) = list_disks(self._index, claims, () if claims else (Inline("", subject.source),))
+        (disk,) = list_disks(self._index, claims, () if claims else (Inline("", subject.source),))
+        volume = claims[0] if claims else disk
         if volume not in self._uses:
-            workloads, placed = self._use.users.get(volume, ()), self._placed.get(volume, ())
+            # Workloads on Linux are known only where they share a claim.
+            users = self._use.users.get(disk, ())
+            workloads = [user for user in users if user.on_windows or not {*claims}.isdisjoint(user.claims)]
+            keys = {user.key for user in workloads}
+            placed = [pair for pair in self._placed.get(disk, ()) if pair[0] in keys]
             holding: dict[str, ObservedPod] = {}
             starting: dict[str, Workload] = {}
             if len(workloads) > 1:
