@@ -299,7 +299,14 @@ WORKFLOWS = (
     Workflow("remove CSI", MATRIX["remove", EMPTY]),
 )
 # What is left to do after a workflow that was approved.
-FURTHER = {"upgrade nodes": upgrade(EMPTY, "1.36")}
+FURTHER = {
+    "upgrade nodes": upgrade(EMPTY, "1.36"),
+    "convert volumes": replace(
+        CONVERT,
+        variables={**CONVERT.variables, "kubewin_convert_roll_back": True},
+        leaves={"volume": "in-tree"},
+    ),
+}
 each_workflow = pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda workflow: workflow.name)
 
 
@@ -384,9 +391,7 @@ def read_only(lab: Lab) -> Iterator[None]:
         eventually(lambda: not refuses(), "the policy is gone")
 
 
-@pytest.mark.parametrize(
-    "workflow", [workflow for workflow in WORKFLOWS if workflow.cell != CONVERT], ids=lambda workflow: workflow.name
-)
+@each_workflow
 def test_a_change_that_fails_is_diagnosed_and_repeated_after_an_approval(
     bench: Bench, cluster: Cluster, workflow: Workflow
 ) -> None:
