@@ -65,8 +65,9 @@ class ExternalProvisioner:
             nodes_left = nodes & ~static.sure[request.volume_key]
             refuse_missing_webhooks(self._index, "persistentvolumes", split, nodes_left, {}, None)
             self._check_parameters(storage_class, split, nodes_left)
-            self._check_topologies(request, storage_class, split, nodes_left)
-            self._check_room(request, storage_class, split, nodes_left)
+            if waits:
+                self._check_topologies(storage_class, split, nodes_left)
+                self._check_room(request, storage_class, split, nodes_left)
             for finding in self._find_controller_faults(storage_class):
                 split.note("unknown" if finding.doubt else "no", nodes_left, (finding,))
             answers += split.list_answers(f"{storage_class.driver} provisions it")
@@ -86,8 +87,8 @@ class ExternalProvisioner:
             split.block(0 if nodes & inside else nodes, "CSI-V26", message, remedy)
             split.doubt(nodes if nodes & ~inside else 0, "CSI-V41", message, remedy)
 
-    def _check_topologies(self, request: Request, storage_class: ObservedClass, split: Split, nodes: int) -> None:
-        if storage_class.allowed is None or not self._claims.is_bound_late(request):
+    def _check_topologies(self, storage_class: ObservedClass, split: Split, nodes: int) -> None:
+        if storage_class.allowed is None:
             return
         terms = tuple(term for term in storage_class.allowed if term)
         outside = nodes & ~self._index.find_matching(terms, exact=True)
@@ -102,10 +103,8 @@ class ExternalProvisioner:
     def _check_room(self, request: Request, storage_class: ObservedClass, split: Split, nodes: int) -> None:
         """A driver whose free capacity the scheduler asks for before it lets a volume be made (binder.go, hasEnoughCapacity)."""
         name = storage_class.provisioner
-        if not request.claim.size or not self._claims.is_bound_late(request):
-            return
         driver = self._index.csi_drivers.get(name)
-        if driver is not None and driver.spec.get("storageCapacity"):
+        if request.claim.size and driver is not None and driver.spec.get("storageCapacity"):
             message = (
                 f"{name} reports its free capacity (CSIDriver spec.storageCapacity), which this report does not read"
             )
@@ -114,11 +113,10 @@ class ExternalProvisioner:
 
     def _find_controller_faults(self, storage_class: ObservedClass) -> tuple[ReportFinding, ...]:
         """Findings that keep a driver from provisioning volumes, and those that leave it unknown."""
-        name, plugin = storage_class.driver, storage_class.provisioner
-        known_controllers = self._controllers.get((name, plugin))
-        if known_controllers is None:
-            known_controllers = self._controllers[name, plugin] = self._observe(name, plugin, storage_class)
-        return known_controllers
+        key = storage_class.driver, storage_class.provisioner
+        if key not in self._controllers:
+            self._controllers[key] = self._observe(*key, storage_class)
+        return self._controllers[key]
 
     def _observe(self, name: str, plugin: str, storage_class: ObservedClass) -> tuple[ReportFinding, ...]:
         index, class_title = self._index, f"StorageClass {storage_class.name}"

@@ -15,7 +15,7 @@ from ...kube.times import parse_time
 from ..facts.sources import SELECTED_NODE, ObservedClaim
 from ..facts.storage import ObservedVolume
 from ..index import Index
-from ..walk.claims import WAITS, Claims, Request, can_hold, can_serve, find_reaching_nodes, is_reserved_for
+from ..walk.claims import WAITS, Claims, Request, Static, can_hold, can_serve, find_reaching_nodes, is_reserved_for
 from ..walk.steps import PodToStart, Split, StepAnswer, answer_without_claims
 
 _MADE_WITHIN = timedelta(minutes=10)
@@ -60,7 +60,7 @@ class PersistentVolumeController:
                 because = f"volume {request.volume.name} is reserved for it"
             else:
                 static = static or self._claims.share_static_volumes(pod)
-                because = self._check_unbound_claim(request, pod, split, static.sure[request.volume_key])
+                because = self._check_unbound_claim(request, pod, split, static)
                 if not self._claims.is_provisioned(request) and self._claims.is_contended(request):
                     message = "more claims than free volumes of its class fit, and another claim may take the last one"
                     split.doubt(nodes, "CSI-V41", message, "create a volume for each claim, or set spec.volumeName")
@@ -111,7 +111,7 @@ class PersistentVolumeController:
             _report_narrowed_claim(claim, split)
         return because
 
-    def _check_unbound_claim(self, request: Request, pod: PodToStart, split: Split, taken: int) -> str:
+    def _check_unbound_claim(self, request: Request, pod: PodToStart, split: Split, static: Static) -> str:
         """A claim that names no volume and has none."""
         claim = request.claim
         if "storageclasses" in self._index.unread:
@@ -145,8 +145,7 @@ class PersistentVolumeController:
             remedy = "replace spec.nodeName by nodeSelector kubernetes.io/hostname"
             split.block(split.nodes, "CSI-V40", message, remedy)
         if not self._claims.is_provisioned(request):
-            static = self._claims.share_static_volumes(pod)
-            undecided = split.nodes & ~taken & ~static.maybe[request.volume_key]
+            undecided = split.nodes & ~static.sure[request.volume_key] & ~static.maybe[request.volume_key]
             split.block(undecided, *self._explain_unprovisioned_claim(request))
             return f"one of {len(candidates)} volumes of StorageClass {request.storage_class} fits"
         return (
