@@ -284,9 +284,7 @@ def pods_whose_service_account_exists(world: World) -> None:
 _NO_WEBHOOK = "a real API server creates no pod with this webhook"
 
 
-def _add_webhook(
-    world: World, namespace: str = SHOP, resource: str = "pods", group: str = "", **fields: object
-) -> None:
+def add_webhook(world: World, namespace: str = SHOP, resource: str = "pods", group: str = "", **fields: object) -> None:
     """A webhook of new pods in a namespace, or of another resource, whose Service does not exist."""
     rule = {
         "operations": ["CREATE"], "apiGroups": [group], "apiVersions": ["v1"], "resources": [resource], "scope": "*"
@@ -304,23 +302,23 @@ def _add_webhook(
 
 @situation("CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "no"}, only_here=_NO_WEBHOOK)
 def a_webhook_without_its_service(world: World) -> None:
-    _add_webhook(world)
+    add_webhook(world)
 
 
 @situation("CSI-W20", starts_again={WEB: "no"}, only_here=_NO_WEBHOOK)
 def a_webhook_without_its_service_for_labelled_namespaces(world: World) -> None:
     world.get("Namespace", SHOP)["metadata"].setdefault("labels", {})["policy.example.com/check"] = "true"
-    _add_webhook(world, namespaceSelector={"matchLabels": {"policy.example.com/check": "true"}})
+    add_webhook(world, namespaceSelector={"matchLabels": {"policy.example.com/check": "true"}})
 
 
 @situation("CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "no"}, only_here=_NO_WEBHOOK)
 def a_webhook_without_its_service_for_bindings(world: World) -> None:
-    _add_webhook(world, resource="pods/binding")
+    add_webhook(world, resource="pods/binding")
 
 
 @situation("CSI-W20", starts_again={WEB: "yes", "StatefulSet shop/db": "no"}, only_here=_NO_WEBHOOK)
 def a_webhook_without_its_service_for_attachments(world: World) -> None:
-    _add_webhook(world, resource="volumeattachments", group="storage.k8s.io")
+    add_webhook(world, resource="volumeattachments", group="storage.k8s.io")
 
 
 def _add_claim_without_volume(world: World) -> None:
@@ -331,13 +329,13 @@ def _add_claim_without_volume(world: World) -> None:
 @situation("CSI-W20", starts_again={WEB: "yes", "Deployment shop/new": "no"}, only_here=_NO_WEBHOOK)
 def a_webhook_without_its_service_for_volumes(world: World) -> None:
     _add_claim_without_volume(world)
-    _add_webhook(world, resource="persistentvolumes")
+    add_webhook(world, resource="persistentvolumes")
 
 
 @situation(starts_again={"Deployment shop/new": "yes"}, only_here=_NO_WEBHOOK)
 def a_webhook_without_its_service_for_volumes_with_namespaces(world: World) -> None:
     _add_claim_without_volume(world)
-    _add_webhook(world, resource="persistentvolumes")
+    add_webhook(world, resource="persistentvolumes")
     world.get("ValidatingWebhookConfiguration", "policy")["webhooks"][0]["rules"][0]["scope"] = "Namespaced"
 
 
@@ -346,7 +344,7 @@ def a_webhook_without_its_service_for_claims(world: World) -> None:
     template = {"metadata": {"name": "data"}, "spec": world.get("PersistentVolumeClaim", "share", SHOP)["spec"].copy()}
     template["spec"].pop("volumeName")
     workload(world, "StatefulSet", "new", pod_spec(), replicas=0, volumeClaimTemplates=[template])
-    _add_webhook(world, resource="persistentvolumeclaims")
+    add_webhook(world, resource="persistentvolumeclaims")
 
 
 @situation("CSI-W21", starts_again={WEB: "yes", "StatefulSet shop/new": "unknown"}, only_here=_NO_WEBHOOK)
@@ -360,12 +358,12 @@ def a_webhook_without_its_service_for_labelled_claims(world: World) -> None:
 @situation("CSI-W20", starts_again={WEB: "yes", "CronJob shop/nightly": "no"}, only_here=_NO_WEBHOOK)
 def a_webhook_without_its_service_for_jobs(world: World) -> None:
     workload(world, "CronJob", "nightly", pod_spec("share"))
-    _add_webhook(world, resource="jobs", group="batch")
+    add_webhook(world, resource="jobs", group="batch")
 
 
 @situation("CSI-W20", starts_again={WEB: "yes", "StatefulSet shop/db": "no"}, only_here=_NO_WEBHOOK)
 def a_webhook_without_its_service_that_node_plugins_need(world: World) -> None:
-    _add_webhook(world, VSPHERE.namespace)
+    add_webhook(world, VSPHERE.namespace)
 
 
 _CONDITION = {"name": "windows", "expression": "object.spec.os.name == 'windows'"}
@@ -373,28 +371,28 @@ _CONDITION = {"name": "windows", "expression": "object.spec.os.name == 'windows'
 
 @situation("CSI-W21", starts_again={WEB: "yes", "StatefulSet shop/db": "unknown"}, only_here=_NO_WEBHOOK)
 def a_webhook_without_its_service_and_with_conditions_that_node_plugins_need(world: World) -> None:
-    _add_webhook(world, VSPHERE.namespace, matchConditions=[_CONDITION])
+    add_webhook(world, VSPHERE.namespace, matchConditions=[_CONDITION])
 
 
 @situation("CSI-W21", starts_again={WEB: "unknown"}, only_here=_NO_WEBHOOK)
 def a_webhook_without_its_service_and_with_conditions(world: World) -> None:
-    _add_webhook(world, matchConditions=[_CONDITION])
+    add_webhook(world, matchConditions=[_CONDITION])
 
 
 @situation("CSI-W20", starts_again={WEB: "yes", "StatefulSet shop/db": "no"}, only_here=_NO_WEBHOOK)
 def a_webhook_without_its_service_for_other_pods(world: World) -> None:
     labels = world.get("StatefulSet", "db", SHOP)["spec"]["template"]["metadata"]["labels"]
-    _add_webhook(world, objectSelector={"matchLabels": dict(labels)})
+    add_webhook(world, objectSelector={"matchLabels": dict(labels)})
 
 
 @situation(starts_again={WEB: "yes", "StatefulSet shop/db": "yes"}, only_here=_NO_WEBHOOK)
 def webhooks_that_new_pods_do_not_need(world: World) -> None:
-    _add_webhook(world, failurePolicy="Ignore")
-    _add_webhook(
+    add_webhook(world, failurePolicy="Ignore")
+    add_webhook(
         world, rules=[{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods/exec"]}]
     )
     world.add("Service", "there", "policy")
-    _add_webhook(world, clientConfig={"service": {"namespace": "policy", "name": "there"}})
+    add_webhook(world, clientConfig={"service": {"namespace": "policy", "name": "there"}})
 
 
 @situation("CSI-W20", starts_again={WEB: "yes", "StatefulSet shop/db": "no"})

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..base.grouped import group_values
+from .facts.admission import Webhook
 from .facts.scheduling import PodShape, matches_labels
 from .facts.workloads import ObservedPod
 from .index import Index, find_position, unite
@@ -36,7 +37,8 @@ _ATTACHED = "attached volumes of "
 class _MovingPod:
     """A pod that a drain evicts. nodes: where it may go, as far as no other pod decides; doubts: where that is not known.
 
-    budgets: numbers of those that select it. answer: whether it starts again at all, with because.
+    budgets: numbers of those that select it. refused: the webhook that keeps it where it is. answer: whether it starts again at
+    all, with because.
     """
 
     name: str
@@ -45,6 +47,7 @@ class _MovingPod:
     nodes: int
     doubts: int = 0
     budgets: tuple[int, ...] = ()
+    refused: Webhook | None = None
     answer: Answer = "yes"
     because: str = ""
 
@@ -233,7 +236,15 @@ class _Simulation:
             answer, because = "unknown", "its rules about other pods are not known"
         nodes &= ~doubts
         nodes, doubts = self._index.share(nodes), self._index.share(doubts)
-        return _MovingPod(name, shape, home, nodes, doubts, budgets, answer, because)
+        refused = self._find_refusing_webhook(shape.namespace)
+        return _MovingPod(name, shape, home, nodes, doubts, budgets, refused, answer, because)
+
+    def _find_refusing_webhook(self, namespace: str) -> Webhook | None:
+        """The webhook without its Service that has to accept evictions in a namespace. An Eviction has no labels."""
+        known = self._index.namespaces.get(namespace)
+        labels = {**(known.labels if known else {}), "kubernetes.io/metadata.name": namespace}
+        webhooks = self._index.snapshot.missing_webhooks
+        return next((webhook for webhook in webhooks if webhook.may_accept("pods/eviction", {}, labels)), None)
 
     # The roll
 
@@ -284,9 +295,8 @@ class _Simulation:
 
     def _evict(self, pod: _MovingPod, node: str) -> bool:
         """Take a pod off its node, if its budget allows that. The API refuses a pod with more than one budget."""
-        if len(pod.budgets) > 1 or any(
-            self._healthy[position] <= self._budgets[position].desired for position in pod.budgets
-        ):
+        is_short = any(self._healthy[position] <= self._budgets[position].desired for position in pod.budgets)
+        if pod.refused or len(pod.budgets) > 1 or is_short:
             return False
         for budget in pod.budgets:
             self._healthy[budget] -= 1
@@ -324,6 +334,11 @@ class _Simulation:
         return self._index.node_list[position].name
 
     def _explain_refusal(self, pod: _MovingPod, waiting: Sequence[_MovingPod], outcome: _Outcome) -> None:
+        if pod.refused:
+            webhook = pod.refused
+            why = f"webhook {webhook.name} of {webhook.configuration} has to accept that, and its Service {webhook.service} does not exist"
+            outcome.stop("unknown" if webhook.is_conditional else "no", f"{pod.name} is not evicted: {why}")
+            return
         budgets = [self._budgets[name] for name in pod.budgets]
         names = " and ".join(f"{budget.namespace}/{budget.name}" for budget in budgets)
         if len(budgets) > 1:

@@ -97,9 +97,9 @@ def _list_builds(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 yield match[2] or _BUILDS[match[1] or "2019"], image
 
 
-# Resources that are created before a pod starts because it needs them, with their API groups.
-STARTING: Mapping[str, str] = {
-    "pods": "", "pods/binding": "", "jobs": "batch", "persistentvolumeclaims": "", "persistentvolumes": "",
+# Resources that are created when a pod moves, with their API groups.
+MOVING: Mapping[str, str] = {
+    "pods": "", "pods/binding": "", "pods/eviction": "", "jobs": "batch", "persistentvolumeclaims": "", "persistentvolumes": "",
     "volumeattachments": "storage.k8s.io",
 }  # fmt: skip
 _CLUSTER_SCOPED = ("persistentvolumes", "volumeattachments")
@@ -107,10 +107,10 @@ _CLUSTER_SCOPED = ("persistentvolumes", "volumeattachments")
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """A webhook that has to accept new pods that its selectors select, or what else is created before a pod starts.
+    """A webhook that has to accept new pods that its selectors select, or what else is created when a pod moves.
 
     configuration: "validatingwebhookconfiguration/name". service: what serves it, "namespace/name". resources: those of
-    STARTING that it has to accept. is_conditional: expressions decide too.
+    MOVING that it has to accept. is_conditional: expressions decide too.
     """
 
     name: str
@@ -135,7 +135,7 @@ class Webhook:
         for webhook in item.get("webhooks") or ():
             service = (webhook.get("clientConfig") or {}).get("service")
             rules = webhook.get("rules") or ()
-            resources = tuple(name for name in STARTING if any(_is_of_new_objects(rule, name) for rule in rules))
+            resources = tuple(name for name in MOVING if any(_is_of_new_objects(rule, name) for rule in rules))
             if service and webhook.get("failurePolicy") != "Ignore" and resources:
                 yield cls(
                     name=str(webhook["name"]),
@@ -152,7 +152,7 @@ def _is_of_new_objects(rule: Mapping[str, Any], resource: str) -> bool:
     """As Matcher of https://github.com/kubernetes/kubernetes, staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules."""
     name, _slash, part = resource.partition("/")
     expected = {
-        "operations": ("*", "CREATE"), "apiGroups": ("*", STARTING[resource]), "apiVersions": ("*", "v1"),
+        "operations": ("*", "CREATE"), "apiGroups": ("*", MOVING[resource]), "apiVersions": ("*", "v1"),
         "resources": ("*/*", f"{name}/*", f"*/{part}", resource) if part else ("*", "*/*", name, f"{name}/*"),
     }  # fmt: skip
     found = all(not set(rule.get(field) or ()).isdisjoint(values) for field, values in expected.items())

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Unread
@@ -12,6 +13,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.html 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.terminal import render_terminal
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import NodeRoll, Roll
 from situations.cluster import SHOP, attach, csi, healthy, node, pod, pod_spec, volume, workload
+from situations.next_pods import add_webhook
 from situations.world import World
 
 VSPHERE = DRIVERS["vsphere"]
@@ -154,6 +156,35 @@ def test_two_budgets_for_a_pod_stop_the_upgrade() -> None:
     budget(world, "one", "web", 2, 1)
     budget(world, "two", "web", 2, 1)
     assert "PodDisruptionBudgets shop/one and shop/two both select it" in rolled(world).because
+
+
+@pytest.mark.parametrize(
+    ("resource", "condition", "answer"),
+    [
+        ("pods/eviction", [], "no"),
+        ("pods/*", [], "no"),
+        ("pods/eviction", [{"name": "a", "expression": "b"}], "unknown"),
+    ],
+)
+def test_a_webhook_of_evictions_without_its_service_stops_the_upgrade(
+    resource: str, condition: list[dict[str, str]], answer: str
+) -> None:
+    world = nodes(2)
+    stateless(world, "web", ["win-1"])
+    add_webhook(world, resource=resource, objectSelector={}, matchConditions=condition)
+    roll = rolled(world)
+    assert roll.answer == answer
+    assert (
+        "is not evicted: webhook pods.policy.example.com of validatingwebhookconfiguration/policy has" in roll.because
+    )
+    assert on(roll, "win-2").answer == "yes"
+
+
+def test_a_webhook_of_evictions_elsewhere_stops_nothing() -> None:
+    world = nodes(2)
+    stateless(world, "web", ["win-1"])
+    add_webhook(world, namespace="elsewhere", resource="pods/eviction")
+    assert rolled(world).answer == "yes"
 
 
 def test_pods_that_keep_apart_wait_for_their_node() -> None:
