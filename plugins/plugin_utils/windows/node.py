@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import base64
 import time
 import uuid
 from collections.abc import Iterator, Sequence
@@ -38,9 +39,9 @@ class SystemClock:
 
 
 def generate_nonces() -> Iterator[str]:
-    """Marks that no output can hold by accident."""
+    """Marks that no output can hold by accident: each is sent and comes back with every step, so they are short."""
     while True:
-        yield uuid.uuid4().hex[:8]
+        yield base64.b32encode(uuid.uuid4().bytes)[:6].decode()
 
 
 @dataclass(frozen=True, slots=True)

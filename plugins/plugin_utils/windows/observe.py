@@ -22,6 +22,7 @@ from .commands import (
     list_links,
     list_pipes,
     open_pipe,
+    pipe,
     program,
     repeat_for_each,
 )
@@ -188,12 +189,13 @@ def build_observation_steps(desired: model.Desired, with_mounts: bool = False) -
                 builtin("dir", _CODE_INTEGRITY + r"\SiPolicy.p7b", switches="/b"),
             ),
         ),
-        ("disk", program("fsutil", "volume", "diskfree", desired.install_dir[:2])),
     ]
     if with_mounts:
         steps += [
             ("mounts", list_links(desired.kubelet_path + _CSI_DIRECTORY)),
-            ("volumes", program("mountvol")),
+            ("disk", program("fsutil", "volume", "diskfree", desired.install_dir[:2])),
+            # Without its usage, which is longer than what most hosts have.
+            ("volumes", pipe(program("mountvol"), program("findstr", "Volume{"))),
             ("plugins", builtin("dir", desired.kubelet_path + r"\plugins", switches="/b /ad")),
         ]
     return steps
