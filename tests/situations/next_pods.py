@@ -443,6 +443,16 @@ def pods_that_the_scope_of_a_quota_leaves_out(world: World) -> None:
     _add_quota(world, {"pods": "1"}, {"pods": "4"}, scopes=["Terminating"])
 
 
+@situation("CSI-W20", starts_again={WEB: "no"}, only_here=_NO_LIMITS)
+def pods_whose_own_empty_resources_make_them_best_effort(world: World) -> None:
+    _add_quota(world, {"pods": "1"}, {"pods": "4"}, scopes=["BestEffort"])
+    world.get("StatefulSet", "db", SHOP)["spec"]["template"]["spec"]["containers"][0]["resources"] = {
+        "requests": {"cpu": "1"}
+    }
+    _template(world)["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+    _template(world)["resources"] = {}
+
+
 @situation("CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "no"}, only_here=_NO_LIMITS)
 def pods_without_a_limit_where_a_limit_range_asks_for_one(world: World) -> None:
     world.add("LimitRange", "most", SHOP, spec={"limits": [{"type": "Container", "max": {"memory": "1Gi"}}]})

@@ -16,7 +16,7 @@ from .sources import read_quantity
 
 # By resource, in thousandths, so that an amount of 0 is not an absent one.
 Amounts = tuple[tuple[str, int], ...]
-ContainerKind = Literal["container", "init", "sidecar"]
+ContainerKind = Literal["container", "init", "sidecar", "pod"]
 
 
 def read_amounts(quantities: Mapping[str, Any] | None) -> Amounts:
@@ -53,7 +53,10 @@ class ContainerResources:
 
 @dataclass(frozen=True, slots=True)
 class PodResources:
-    """What the containers of a pod request, and the pod as a whole, which comes before its containers. overhead: of its RuntimeClass."""
+    """What the containers of a pod request, and the pod as a whole, which comes before its containers. overhead: of its RuntimeClass.
+
+    whole: of kind "pod" if the pod has resources of its own.
+    """
 
     containers: tuple[ContainerResources, ...] = ()
     whole: ContainerResources = ContainerResources()
@@ -66,12 +69,16 @@ class PodResources:
         for entry in spec.get("initContainers") or ():
             is_sidecar = entry.get("restartPolicy") == "Always"
             containers.append(ContainerResources.from_object(entry, "sidecar" if is_sidecar else "init"))
-        return _share(cls(tuple(containers), ContainerResources.from_object(spec), read_amounts(spec.get("overhead"))))
+        kind: ContainerKind = "container" if spec.get("resources") is None else "pod"
+        return _share(
+            cls(tuple(containers), ContainerResources.from_object(spec, kind), read_amounts(spec.get("overhead")))
+        )
 
     @property
     def is_best_effort(self) -> bool:
-        """Whether it requests neither CPU nor memory."""
-        amounts = (part for holder in (*self.containers, self.whole) for part in (*holder.requests, *holder.limits))
+        """Whether it requests neither CPU nor memory. Resources of the pod decide alone, even empty ones (pkg/apis/core/helper/qos)."""
+        holders = (self.whole,) if self.whole.kind == "pod" else self.containers
+        amounts = (part for holder in holders for part in (*holder.requests, *holder.limits))
         return not any(amount for name, amount in amounts if name in ("cpu", "memory"))
 
     def sum_up(self, field: Literal["requests", "limits"], overhead: bool = True) -> dict[str, int]:
