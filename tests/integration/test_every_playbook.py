@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import objects
 from ci import venvs
 from integration import convert, foreign, upgrading
 from integration.convert import Story
@@ -341,11 +342,16 @@ class Cluster:
         assert run.code == 0, run.screen
 
     def clear(self) -> None:
-        """Delete the workload with its volume."""
+        """Delete the workload with its volume, and the record of its conversion: another volume gets the same name."""
         for path in (SHOP.workload, f"{convert.CLAIMS}/{SHOP.claim}", f"{convert.VOLUMES}/{SHOP.volume}"):
             self.lab.api.gone(path)
             eventually(lambda: not self.shop(), "the workload is gone")
         eventually(lambda: not self.lab.api.ok(f"{convert.VOLUMES}/{SHOP.volume}"), "its volume is gone")
+        for namespace in (convert.RECORDS, convert.COPIES):
+            path = f"/api/v1/namespaces/{namespace}/configmaps"
+            for name in [one["metadata"]["name"] for one in self.lab.api.items(path)]:
+                if name.startswith(objects.name_record("")):
+                    self.lab.api.gone(f"{path}/{name}")
 
     def serves(self, daemon_set: dict[str, Any]) -> None:
         """Wait until another owner's plugin is Ready on every node."""
