@@ -241,9 +241,11 @@ class _Simulation:
 
     def _find_refusing_webhook(self, namespace: str) -> Webhook | None:
         """The webhook without its Service that has to accept evictions in a namespace. An Eviction has no labels."""
+        webhooks = self._index.snapshot.missing_webhooks
+        if not webhooks:
+            return None
         known = self._index.namespaces.get(namespace)
         labels = {**(known.labels if known else {}), "kubernetes.io/metadata.name": namespace}
-        webhooks = self._index.snapshot.missing_webhooks
         return next((webhook for webhook in webhooks if webhook.may_accept("pods/eviction", {}, labels)), None)
 
     # The roll
