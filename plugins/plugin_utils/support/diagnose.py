@@ -474,19 +474,23 @@ def _diagnose_formats(events: Sequence[tuple[str, str, str]]) -> Iterator[Diagno
 
 
 def _diagnose_hosts_of_mounts(events: Sequence[tuple[str, str, str]]) -> Iterator[Diagnosis]:
-    """What mounts of several pods may fail of on the same host."""
-    for title, message, node in events:
-        host = f"host {node or 'unknown'}"
-        if pipe := find_denied_pipe(message):
+    """What mounts fail of on a host, once for all of its pods."""
+    denied = group_values(((node, find_denied_pipe(message)), title) for title, message, node in events)
+    for (node, pipe), titles in denied.items():
+        if pipe:
             yield Diagnosis(
-                "csi-proxy", "CSI-X24", "blocker", host, f"it denies the node plugin access to pipe {pipe}, so a mount of {title} fails",
+                "csi-proxy", "CSI-X24", "blocker", f"host {node or 'unknown'}",
+                f"it denies the node plugin access to pipe {pipe}, so mounts fail, such as of {titles[0]}",
                 "a node plugin that may open the pipes", ALLOW_PIPES,
             )  # fmt: skip
-        if _FULL_DISK.search(message):
-            yield Diagnosis(
-                "node", "CSI-X25", "blocker", host, f"its disk or the volume is full, so a mount of {title} fails", "free space",
-                f"kubectl describe node {node} (DiskPressure). On the host, this removes images that no container uses: crictl rmi --prune",
-            )  # fmt: skip
+    full = group_values((node, title) for title, message, node in events if _FULL_DISK.search(message))
+    for node, titles in full.items():
+        yield Diagnosis(
+            "node", "CSI-X25", "blocker", f"host {node or 'unknown'}",
+            f"its disk or the volume is full, so mounts fail, such as of {titles[0]}", "free space",
+            f"Look for DiskPressure: kubectl describe node{f' {node}' if node else 's'}. "
+            "On the host, this removes images that no container uses: crictl rmi --prune",
+        )  # fmt: skip
 
 
 def _diagnose_workload(workload: WorkloadFacts, is_explained: bool) -> Iterator[Diagnosis]:

@@ -143,6 +143,20 @@ PLANTED: dict[str, tuple[ControllerPackages, ClusterFacts, HostFacts, str, str]]
 }  # fmt: skip
 
 
+def test_a_host_whose_mounts_fail_is_named_once_for_all_its_pods() -> None:
+    full = "mkdir: There is not enough space on the disk."
+    denied = r"open \\\\.\\pipe\\csi-proxy-filesystem-v1: Access is denied."
+    events = [(f"Pod shop/{pod}", message, "win-1") for pod in ("a", "b") for message in (full, denied)]
+    found = diagnose(CONTROLLER, replace(CLUSTER, events=[*events, ("Pod shop/c", full, "")]), [HOST])
+    assert [(row.id, row.object) for row in found] == [
+        ("CSI-X25", "host unknown"),
+        ("CSI-X25", "host win-1"),
+        ("CSI-X24", "host win-1"),
+    ]
+    assert "kubectl describe nodes. " in found[0].remedy
+    assert "kubectl describe node win-1. " in found[1].remedy
+
+
 def test_nothing_is_found_where_nothing_is_wrong() -> None:
     assert diagnose(CONTROLLER, CLUSTER, [HOST]) == ()
     assert render(()) == ["Nothing to fix was found, from the controller to the drivers."]
