@@ -262,8 +262,8 @@ def clone(source: Path, target: Path) -> None:
 def find_hanging(prefix: Path) -> set[int]:
     """The processes of a prefix of which nothing is left but a thread that waits for a mutex of Wine's own.
 
-    Wine 8.0 ends its threads by signals, also one that holds such a mutex; the last thread then waits for it for ever, and
-    whoever waits for the process too. On Windows a process that was ended is gone.
+    Wine 8.0 kills its threads by signals, also a thread that holds such a mutex. The last thread then waits for it for ever, and so
+    does the program that waits for the process. On Windows no thread of a killed process stays.
     """
     hanging = set()
     for status in Path("/proc").glob("[0-9]*/stat"):
