@@ -20,6 +20,7 @@ from situations import (
     unstarted,
     volumes,
     walked,
+    webhooks,
     whole,
 )
 from situations.base import SITUATIONS, Situation
@@ -39,6 +40,7 @@ __all__ = [
     "unstarted",
     "volumes",
     "walked",
+    "webhooks",
     "whole",
 ]
 

@@ -208,8 +208,7 @@ def refuse_missing_webhooks(
     read. namespace: labels of its namespace, None for an object without."""
     for webhook in index.snapshot.missing_webhooks:
         if webhook.may_accept(resource, labels, namespace):
-            message = f"webhook {webhook.name} of {webhook.configuration} has to accept its {resource}, and its Service {webhook.service} does not exist"
-            remedy = f"deploy what serves it; if it is a leftover: kubectl delete {webhook.configuration}"
+            message, remedy = webhook.explain(resource)
             if webhook.is_conditional or (labels is None and webhook.objects):
                 split.doubt(nodes, "CSI-W21", message, remedy)
             else:

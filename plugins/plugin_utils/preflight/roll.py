@@ -337,9 +337,8 @@ class _Simulation:
 
     def _explain_refusal(self, pod: _MovingPod, waiting: Sequence[_MovingPod], outcome: _Outcome) -> None:
         if pod.refused:
-            webhook = pod.refused
-            why = f"webhook {webhook.name} of {webhook.configuration} has to accept that, and its Service {webhook.service} does not exist"
-            outcome.stop("unknown" if webhook.is_conditional else "no", f"{pod.name} is not evicted: {why}")
+            why = ". ".join(pod.refused.explain("eviction"))
+            outcome.stop("unknown" if pod.refused.is_conditional else "no", f"{pod.name} is not evicted: {why}")
             return
         budgets = [self._budgets[name] for name in pod.budgets]
         names = " and ".join(f"{budget.namespace}/{budget.name}" for budget in budgets)

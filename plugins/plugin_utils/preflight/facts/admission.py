@@ -127,6 +127,11 @@ class Webhook:
         is_selected = namespace is None or matches_labels(self.namespaces, namespace)
         return resource in self.resources and is_selected and (labels is None or matches_labels(self.objects, labels))
 
+    def explain(self, resource: str) -> tuple[str, str]:
+        """Why nothing of a resource is created without its Service, and what helps."""
+        message = f"webhook {self.name} of {self.configuration} has to accept its {resource}, and its Service {self.service} does not exist"
+        return message, f"deploy what serves it; if it is a leftover: kubectl delete {self.configuration}"
+
     @classmethod
     def list_from_object(cls, kind: str, item: Mapping[str, Any]) -> Iterator[Webhook]:
         """Read a MutatingWebhookConfiguration or ValidatingWebhookConfiguration of admissionregistration.k8s.io/v1: metadata (name),

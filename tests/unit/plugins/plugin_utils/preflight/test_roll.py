@@ -13,7 +13,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.html 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.terminal import render_terminal
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import NodeRoll, Roll
 from situations.cluster import SHOP, attach, csi, healthy, node, pod, pod_spec, volume, workload
-from situations.next_pods import add_webhook
+from situations.webhooks import add_webhook
 from situations.world import World
 
 VSPHERE = DRIVERS["vsphere"]
