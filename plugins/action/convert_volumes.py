@@ -65,13 +65,11 @@ class ActionModule(ClusterAction):
                 finding.line() for result in refused for finding in result.findings if finding.severity == "blocker"
             ]
             raise TaskError("\n".join(["Nothing was changed. Blockers:", *blockers]), "refused")
-        if self.check_mode:
-            self.result["changed"] = any(result.status == "to_do" or result.plan for result in results)
-            return
         try:
-            runs.run(results)
+            runs.run(results, check=self.check_mode)
         finally:
-            self.result["changed"] = any(result.actions for result in results)
+            planned = self.check_mode and any(result.status == "to_do" or result.plan for result in results)
+            self.result["changed"] = planned or any(result.actions for result in results)
         if failures := [result for result in results if result.status == "failed"]:
             text = "\n".join(f"{result.claim}: {result.message}" for result in failures)
             raise TaskError(text, failures[0].reason)

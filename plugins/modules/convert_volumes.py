@@ -27,7 +27,7 @@ extends_documentation_fragment:
   - kubewin.csi.attributes
 attributes:
   check_mode:
-    description: Can run in check mode; it reads everything, changes nothing and returns the steps.
+    description: Can run in check mode; it reads everything, changes nothing and returns the steps. Fails where a conversion in progress would stop.
     support: full
   diff_mode:
     description: Will not return details about what has changed; see RV(results[].actions).

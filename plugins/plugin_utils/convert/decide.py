@@ -35,6 +35,11 @@ def decide_move(record: ConversionRecord, observed: ConversionObservation) -> do
         return do.SetLock(claim, record.lock, record.generation, claim.held)
     if observed.helper == "stale":
         return do.StopHelper()
+    return decide_step(record, observed)
+
+
+def decide_step(record: ConversionRecord, observed: ConversionObservation) -> do.ConversionMove:
+    """Decide the move of the record's step, for a run that has taken the record over."""
     return _STEPS[record.step](record, observed)
 
 

@@ -22,7 +22,7 @@ from . import actions as do
 from . import explain
 from .apply import ConversionStoppedError, Converter
 from .begin import create_record
-from .decide import decide_move
+from .decide import decide_move, decide_step
 from .eligibility import ConversionRequest, drop_leftovers, evaluate
 from .objects import build_labels, name_lease, parse_lock
 from .observe import ConversionObserver, read_facts
@@ -189,27 +189,41 @@ class Conversions:
             name, "to_do", record, entry.findings, plan=explain.describe_steps(record, final=self._options.final)
         )
 
-    def run(self, results: Sequence[ConversionResult]) -> None:
+    def run(self, results: Sequence[ConversionResult], *, check: bool = False) -> None:
         """Convert the claims that were not refused, until one fails. results: of `prepare`, which this completes.
 
-        A conversion in progress comes first: it may have stopped the workload of another one.
+        A conversion in progress comes first: it may have stopped the workload of another one. check: change nothing, and fail where
+        such a conversion would stop.
         """
         failed = False
         for result in sorted(results, key=lambda result: not (result.record and result.record.sequence)):
             if failed:
                 result.status, result.message = "not_run", "another conversion failed before this one began"
+                result.plan = []
                 continue
             (desired,) = [
                 request for request in self._options.desired if f"{request.namespace}/{request.claim}" == result.claim
             ]
             try:
-                self._convert(result, desired)
+                if check:
+                    self._check_next_move(result.record)
+                else:
+                    self._convert(result, desired)
             except ClusterError as error:
-                failed = True
+                failed, result.plan = True, []
                 result.status, result.message, result.reason = "failed", str(error), error.reason
             except BaseException:
                 result.status, result.message, result.reason = "failed", "the run was terminated", "interrupted"
                 raise
+
+    def _check_next_move(self, record: ConversionRecord | None) -> None:
+        """Raise ConversionStoppedError if a conversion in progress would stop before its next change or wait."""
+        view = ConversionObserver(self._client, final=self._options.final)
+        while record is not None and record.sequence:
+            move = decide_step(record, view.observe(record))
+            if isinstance(move, do.StopConversion):
+                raise ConversionStoppedError(explain.describe_stop(record, move), move.reason)
+            record = move.record if isinstance(move, do.SaveRecord) else None
 
     def _create_lease(self, desired: ConversionRequest) -> Lease:
         """Return the Lease of a claim, which is taken before anything that it protects is read."""

@@ -13,10 +13,14 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.interruption import Interrupted, interruptible
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import ConversionRequest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.objects import LOCK, format_lock
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import RunOptions
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import Step
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.run import ConversionResult, Conversions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+from unit.plugins.plugin_utils.convert import world
 from unit.plugins.plugin_utils.convert.test_record import record
+from unit.plugins.plugin_utils.kube.fakes import ObjectStore, client_of
 
 OPTIONS = RunOptions(
     tuple(ConversionRequest("shop", claim) for claim in "abc"),
@@ -68,3 +72,33 @@ def test_a_terminated_run_begins_no_further_conversion() -> None:
     assert [(result.status, result.reason) for result in results] == [
         ("to_do", ""), ("failed", "interrupted"), ("to_do", ""),
     ]  # fmt: skip
+
+
+def store_of(volume_uid: str, step: Step) -> tuple[Conversions, ConversionResult]:
+    """The conversion of shop/data-db-0 at that step, in a cluster with a volume of that uid."""
+    begun = replace(record(), step=step, sequence=3)
+    claim = world.claim(annotations={LOCK: format_lock(begun)})
+    store = ObjectStore()
+    store.things["/api/v1/namespaces/shop/persistentvolumeclaims/data-db-0"] = claim
+    store.things["/api/v1/persistentvolumes/pv-1"] = world.volume()
+    store.things["/api/v1/persistentvolumes/pv-1"]["metadata"]["uid"] = volume_uid
+    options = replace(OPTIONS, desired=(ConversionRequest("shop", "data-db-0"), ConversionRequest("shop", "a")))
+    result = ConversionResult("shop/data-db-0", "to_do", begun, plan=[{"step": step, "description": "change it"}])
+    return Conversions(client_of(store), options, lambda _text: None), result
+
+
+# Each step after the lock; "baseline" and "quiesce" are reached by proofs alone, "canary" follows the new volume.
+@pytest.mark.parametrize("step", ["rehearse", "retain", "quiesce", "baseline", "delete_volume", "create_volume", "canary"])
+def test_check_mode_fails_where_a_volume_was_replaced_by_hand(step: Step) -> None:
+    conversions, result = store_of("made-by-hand", step)
+    later = ConversionResult("shop/a", "to_do", record(), plan=[{"step": "lock", "description": "lock it"}])
+    conversions.run([later, result], check=True)
+    assert (result.status, result.reason, result.plan) == ("failed", "foreign_volume", [])
+    assert "PersistentVolume pv-1 was created by another client (uid made-by-hand), expected the volume of" in result.message
+    assert (later.status, later.plan) == ("not_run", [])
+
+
+def test_check_mode_keeps_the_plan_of_a_conversion_that_can_continue() -> None:
+    conversions, result = store_of("pv-uid", "retain")
+    conversions.run([result], check=True)
+    assert (result.status, len(result.plan)) == ("to_do", 1)
