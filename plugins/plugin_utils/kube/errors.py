@@ -83,8 +83,42 @@ def list_causes(status: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
 # Characters of a message; a proxy may answer with a page.
 _SHOWN = 4000
 
-# Messages of admission; a missing permission has another message.
-_ADMISSION = ("is forbidden:", "violates PodSecurity", "admission webhook")
+# Who in admission denies a request, by the message of the API server (apiserver, pkg/admission/plugin: policy, webhook/errors; plugin/pkg/admission:
+# resourcequota, limitranger; pod-security-admission), and a command that shows its rules. Any status may come with them: a webhook
+# chooses its own, and a policy answers 422 unless its rule has another reason.
+_WEBHOOKS = (
+    "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o "
+    "custom-columns='NAME:.metadata.name,WEBHOOKS:.webhooks[*].name'"
+)
+_DENIERS = (
+    (
+        re.compile(r"ValidatingAdmissionPolicy '(?P<name>[^']+)'"),
+        "ValidatingAdmissionPolicy {name}",
+        "kubectl get validatingadmissionpolicy {name} -o yaml",
+    ),
+    (re.compile(r'\badmission webhook "(?P<name>[^"]+)" (?:denied|does not)'), "admission webhook {name}", _WEBHOOKS),
+    (
+        re.compile(r"violates PodSecurity"),
+        "Pod Security of namespace {namespace}",
+        "kubectl get namespace {namespace} --show-labels",
+    ),
+    (
+        re.compile(r"(?:exceeded|failed) quota: (?P<name>[^,:\s]+)"),
+        "ResourceQuota {namespace}/{name}",
+        "kubectl -n {namespace} describe resourcequota {name}",
+    ),
+    (
+        re.compile(r"(?:minimum|maximum) \S+ usage per |max limit to request ratio per "),
+        "a LimitRange of namespace {namespace}",
+        "kubectl -n {namespace} describe limitrange",
+    ),
+    (
+        re.compile(r"unable to validate against any security context constraint"),
+        "OpenShift's security context constraints",
+        "oc get scc",
+    ),
+)
+_UNREACHABLE_WEBHOOK = re.compile(r'failed calling webhook "(?P<name>[^"]+)"')
 
 # The verb of an eviction. A budget's refusal is an answer, which the caller repeats.
 EVICT = "evict"
@@ -95,9 +129,31 @@ MODIFIED = "the object has been modified"
 # An apply of what no such object can hold is answered with 500, and never with anything else.
 UNTYPED = "failed to create typed patch object"
 
+# An account may not create a role with more than its own permissions.
+_GRANT = "attempting to grant RBAC permissions"
+
 _CANNOT = re.compile(
     r'User "(?P<user>[^"]*)" cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)"'
 )
+
+
+def find_denial(call: ApiCall, code: int, message: str) -> ClusterError | None:
+    """The error of a request that admission denied, None if it did not: names who denied it, as far as the message tells."""
+    for pattern, denier, command in _DENIERS:
+        if match := pattern.search(message):
+            names = {"namespace": call.namespace or "", **match.groupdict()}
+            text = f"{denier.format(**names)} denied {call.verb} of {call.title}: {message.rstrip('.')}. Show its rules: {command.format(**names)}."
+            return ClusterError(text, "admission_refused", code)
+    if code == 403 and "is forbidden:" in message and 'User "' not in message and _GRANT not in message:
+        return ClusterError(f"admission denied {call.verb} of {call.title}: {message}", "admission_refused", code)
+    if match := _UNREACHABLE_WEBHOOK.search(message):
+        return ClusterError(
+            f"{call.verb} of {call.title} needs admission webhook {match['name']}, which does not answer: {code} {message.rstrip('.')}. "
+            f"Check its Service and pods. Find its configuration: {_WEBHOOKS}.",
+            "api_error",
+            code,
+        )
+    return None
 
 
 def describe_forbidden(call: ApiCall, message: str) -> ClusterError:
@@ -106,7 +162,7 @@ def describe_forbidden(call: ApiCall, message: str) -> ClusterError:
     verb, resource, group, user = call.verb, call.kind.plural, call.kind.group, "this account"
     if match is not None:
         verb, resource, group, user = match["verb"], match["resource"], match["group"], match["user"]
-    if match is None and "attempting to grant RBAC permissions" in message:
+    if match is None and _GRANT in message:
         return ClusterError(
             f"not allowed to {verb} {call.title}: Kubernetes lets an account grant only "
             f"permissions that it has. Server: {message}. Grant the account those permissions, or the verb "
@@ -114,9 +170,6 @@ def describe_forbidden(call: ApiCall, message: str) -> ClusterError:
             "forbidden",
             403,
         )
-    if match is None and any(words in message for words in _ADMISSION) and 'User "' not in message:
-        # Admission answers 403 too; a missing rule is not what would help.
-        return ClusterError(f"refused {verb} of {call.title}: {message}", "admission_refused", 403)
     scope = f"in namespace {call.namespace}" if call.kind.namespaced and call.namespace else "cluster-wide"
     return ClusterError(
         f"not allowed: {user} cannot {verb} {resource} ({scope}; for {call.title}). Add this "
@@ -170,6 +223,9 @@ def describe_failure(call: ApiCall, code: int, body: str) -> ClusterError:
     message, status = read_status(body)
     if call.verb == EVICT and code in (429, 500) and (refusal := find_budget_refusal(body)):
         return ClusterError(refusal, "disruption_budget", code)
+    # A missing rule or another value is not what would help.
+    if denial := find_denial(call, code, message):
+        return denial
     if code == 403:
         return describe_forbidden(call, message)
     if code == 409:

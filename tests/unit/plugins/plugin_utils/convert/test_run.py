@@ -88,13 +88,18 @@ def store_of(volume_uid: str, step: Step) -> tuple[Conversions, ConversionResult
 
 
 # Each step after the lock; "baseline" and "quiesce" are reached by proofs alone, "canary" follows the new volume.
-@pytest.mark.parametrize("step", ["rehearse", "retain", "quiesce", "baseline", "delete_volume", "create_volume", "canary"])
+@pytest.mark.parametrize(
+    "step", ["rehearse", "retain", "quiesce", "baseline", "delete_volume", "create_volume", "canary"]
+)
 def test_check_mode_fails_where_a_volume_was_replaced_by_hand(step: Step) -> None:
     conversions, result = store_of("made-by-hand", step)
     later = ConversionResult("shop/a", "to_do", record(), plan=[{"step": "lock", "description": "lock it"}])
     conversions.run([later, result], check=True)
     assert (result.status, result.reason, result.plan) == ("failed", "foreign_volume", [])
-    assert "PersistentVolume pv-1 was created by another client (uid made-by-hand), expected the volume of" in result.message
+    assert (
+        "PersistentVolume pv-1 was created by another client (uid made-by-hand), expected the volume of"
+        in result.message
+    )
     assert (later.status, later.plan) == ("not_run", [])
 
 
