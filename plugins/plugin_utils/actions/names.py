@@ -32,6 +32,9 @@ DECIDED: Mapping[str, str] = {
 }
 # How alike a name is to one of ours that is a slip of the pen. Other projects have names like <driver>_csi_enabled.
 _SLIP = 0.75
+# Extra variables of AWX and Automation Platform in a job of a workflow (awx/main/models/unified_jobs.py, awx_meta_vars), whose jobs share
+# the answers of its survey.
+_OF_A_WORKFLOW = ("awx_workflow_job_id", "tower_workflow_job_id")
 # Statistics that the playbooks set: a workflow of AWX hands them to its next jobs as extra variables.
 STATISTICS = frozenset({"kubewin_preflight", "kubewin_convert", "kubewin_summary", "kubewin_upgrade"})
 # Facts that tasks of the playbooks set.
@@ -64,6 +67,7 @@ def find_refused_variables(
     variables. typed: those among these that were given one by one (-e name=value), so for this run alone. options: the variables of a role, by its name.
     """
     names = set(variables) | set(extra)
+    is_shared = not set(extra).isdisjoint(_OF_A_WORKFLOW)
     wrong: list[str] = []
     elsewhere: list[str] = []
     for name in sorted(names):
@@ -72,8 +76,10 @@ def find_refused_variables(
             elsewhere.append(f"{name} is not a variable of this collection and is ignored.")
         elif takers is None:
             wrong += _explain_unknown(playbook, name, name in extra, options)
-        elif takers and playbook not in takers and name in extra:
-            (wrong if name in typed else elsewhere).append(_explain_elsewhere(playbook, name, takers))
+        elif takers and playbook not in takers and name in typed:
+            wrong.append(_explain_elsewhere(playbook, name, takers))
+        elif takers and playbook not in takers and name in extra and not is_shared:
+            elsewhere.append(_explain_elsewhere(playbook, name, takers))
     return wrong, elsewhere
 
 

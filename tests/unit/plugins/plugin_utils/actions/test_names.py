@@ -132,6 +132,16 @@ def test_an_input_of_another_playbook_is_refused_where_it_was_typed_and_else_fit
     ]
 
 
+@pytest.mark.parametrize("job", ["awx_workflow_job_id", "tower_workflow_job_id"])
+def test_answers_for_other_jobs_of_a_workflow_pass_and_a_mistyped_name_does_not(job: str) -> None:
+    answers = ["kubewin_convert_claims", "csi_proxy_version", "kubewin_drivers"]
+    assert names.find_refused_variables("diagnose", [], [job, *answers], [], options) == ([], [])
+    assert len(names.find_refused_variables("diagnose", [], ["awx_job_id", *answers], [], options)[1]) == 2
+    wrong, elsewhere = names.find_refused_variables("diagnose", [], [job, "kubewin_convert_claim"], [], options)
+    assert "Did you mean kubewin_convert_claims?" in wrong[0]
+    assert elsewhere == []
+
+
 def test_statistics_and_inventory_variables_pass_everywhere() -> None:
     handed = [*names.STATISTICS, *names.INVENTORY]
     assert errors("upgrade", *handed, extra=handed) == []
