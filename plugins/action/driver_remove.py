@@ -6,15 +6,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..modules.driver_remove import DOCUMENTATION
 from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
 from ..plugin_utils.base.documented import read_argument_spec
+from ..plugin_utils.catalog.base import Driver
 from ..plugin_utils.catalog.registry import DRIVERS
+from ..plugin_utils.drivers.handover.apply import make_handover_lease
 from ..plugin_utils.drivers.installed import choose_driver
-from ..plugin_utils.drivers.removal import explain_csi_proxy_refusal, explain_refusal
+from ..plugin_utils.drivers.removal import VolumeUse, explain_csi_proxy_refusal, explain_refusal
 from ..plugin_utils.drivers.removal_observe import (
     list_applied_objects,
     list_drivers_with_pipes,
@@ -22,6 +24,7 @@ from ..plugin_utils.drivers.removal_observe import (
     read_uses,
     wait_until_gone,
 )
+from ..plugin_utils.drivers.rollout.apply import make_roll_lease
 from ..plugin_utils.kube import kinds
 from ..plugin_utils.kube.access import bind_command
 from ..plugin_utils.kube.client import Client
@@ -71,12 +74,7 @@ class ActionModule(ClusterAction):
             names = self._choose_drivers(client)
         self.result["drivers"], drivers = names, [find_driver(name) for name in names]
         applied = [(driver, list_applied_objects(client, driver)) for driver in drivers]
-        # A run that continues after the plugin was deleted does not check volumes again: it finishes the rest.
-        used = [
-            (driver, read_uses(client, driver))
-            for driver, objects in applied
-            if any(kind == kinds.DAEMON_SET for kind, _item in objects)
-        ]
+        used = [(driver, self._read_uses(client, driver, objects)) for driver, objects in applied]
         self.result["in_use"] = [{"node": use.node, "what": use.what} for _driver, uses in used for use in uses]
         refused = [explain_refusal(driver, uses) for driver, uses in used if uses]
         if options["csi_proxy"]:
@@ -89,8 +87,27 @@ class ActionModule(ClusterAction):
         if any(refused):
             raise TaskError("\n".join(filter(None, refused)), "in_use")
         self.result.update(objects=[], namespaces=[])
-        for kind, item in (pair for _driver, objects in applied for pair in objects):
-            self._delete(client, kind, item, deadline)
+        for driver, objects in applied:
+            # The pods of the drivers before took their time to end.
+            if self.result["objects"] and not self.check_mode and (uses := self._read_uses(client, driver, objects)):
+                raise TaskError(explain_refusal(driver, uses), "in_use")
+            for kind, item in objects:
+                self._delete(client, kind, item, deadline)
+
+    def _read_uses(
+        self, client: Client, driver: Driver, objects: Sequence[tuple[Kind, dict[str, Any]]]
+    ) -> tuple[VolumeUse, ...]:
+        """Wait until no other run changes the DaemonSets of a driver, and read the uses of its volumes; ClusterError locked.
+
+        A run that continues after the plugin was deleted does not check volumes again: it finishes the rest.
+        """
+        plugins = [item["metadata"] for kind, item in objects if kind == kinds.DAEMON_SET]
+        for metadata in plugins:
+            namespace, name = metadata["namespace"], metadata["name"]
+            # A rolling update applies its DaemonSet again, and a hand-over needs its record.
+            make_roll_lease(client, namespace, name, self.show).wait()
+            make_handover_lease(client, namespace, driver, self.show).wait()
+        return read_uses(client, driver) if plugins else ()
 
     def _choose_drivers(self, client: Client) -> list[str]:
         """The only driver of which this collection has objects, also after a removal that was interrupted; none without objects."""

@@ -12,7 +12,8 @@ author: kubewin.csi contributors (@kubewin)
 description:
   - Deletes every object that this collection applied for the drivers, and no other object. Finds them by their labels, also under other names and in
     other namespaces.
-  - Refuses before the first change while a Windows node uses a volume of one of them, according to pods, attachments and kubelets.
+  - Refuses before the first change while a Windows node uses a volume of one of them, according to pods, attachments and kubelets, and while another
+    run changes or hands over the DaemonSet of one of them. The Lease of a run that was killed is waited for.
   - Deletes each object by the uid that was read. The next run finishes an interrupted one.
   - Waits until the plugins' pods are deleted. Keeps claims, volumes, the drivers' controllers and the namespace.
 extends_documentation_fragment:
@@ -86,7 +87,7 @@ namespaces:
   elements: str
   sample: [vmware-system-csi]
 reason:
-  description: Stable key of the failure, V(in_use), V(timeout) or a word of M(kubewin.csi.driver_apply).
+  description: Stable key of the failure, V(in_use), V(timeout), V(locked) or a word of M(kubewin.csi.driver_apply).
   returned: failure
   type: str
   sample: in_use

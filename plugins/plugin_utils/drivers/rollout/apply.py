@@ -177,12 +177,8 @@ def choose_former(revisions: Sequence[Mapping[str, Any]], pods: Sequence[PodFact
     return None
 
 
-@contextmanager
-def hold_lease(client: Client, namespace: str, name: str, notify: Notify, patience: float) -> Iterator[Client]:
-    """The Lease of a DaemonSet, as a client that writes only while it is held.
-
-    Another run that holds it is waited for, at most `patience` seconds: ClusterError locked.
-    """
+def make_roll_lease(client: Client, namespace: str, name: str, notify: Notify) -> Lease:
+    """The Lease of a DaemonSet, which a run holds while it changes the DaemonSet and replaces its pods."""
     subject = LeaseSubject(
         namespace, f"kubewin-roll-{name}", {MANAGED_BY: MANAGER}, f"the update of DaemonSet {namespace}/{name}"
     )
@@ -195,7 +191,16 @@ def hold_lease(client: Client, namespace: str, name: str, notify: Notify, patien
         for pod in pods:
             yield Reference(kinds.POD, pod["metadata"]["name"], namespace)
 
-    lease = Lease(client, subject, identify_process(os.getpid()), notify, late=late)
+    return Lease(client, subject, identify_process(os.getpid()), notify, late=late)
+
+
+@contextmanager
+def hold_lease(client: Client, namespace: str, name: str, notify: Notify, patience: float) -> Iterator[Client]:
+    """The Lease of a DaemonSet, as a client that writes only while it is held.
+
+    Another run that holds it is waited for, at most `patience` seconds: ClusterError locked.
+    """
+    lease = make_roll_lease(client, namespace, name, notify)
     lease.take(patience)
     bound = bind_client(client, lease.confirm)
     try:

@@ -1,0 +1,97 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a removal reads again, and what it refuses: another run at the same DaemonSet, and volumes that came into use."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.action.driver_remove import ActionModule
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import make_selector
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import lease
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+from unit.plugins.plugin_utils.kube.fakes import ObjectStore, Response, client_of
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/csi/leases"
+PLUGINS = "/apis/apps/v1/namespaces/csi/daemonsets"
+
+
+class Cluster(ObjectStore):
+    """A cluster with two node plugins and a Windows node. renewed: path of a Lease that another run renews all the time."""
+
+    def __init__(self, renewed: str = "") -> None:
+        super().__init__()
+        self.renewed, self.deleted, self.used_later = renewed, list[str](), False
+        labels = {"kubernetes.io/os": "windows"}
+        self.things["/api/v1/nodes/win-1"] = {"metadata": {"name": "win-1", "labels": labels}}
+        for key in ("smb", "vsphere"):
+            labels = dict(label.split("=") for label in make_selector(DRIVERS[key]).split(","))
+            metadata = {"namespace": "csi", "name": key, "uid": key, "resourceVersion": "1", "labels": labels}
+            self.things[f"{PLUGINS}/{key}"] = {"metadata": metadata, "spec": {"template": {"spec": {}}}}
+
+    def request(self, method: str, path: str, body: Any = None, **params: Any) -> Response:
+        if method == "GET" and path == self.renewed:
+            self.serial += 1
+            renewed = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            spec = {
+                "holderIdentity": f"elsewhere/1-1/{self.serial}-1",
+                "renewTime": renewed,
+                "leaseDurationSeconds": 45,
+            }
+            return Response({"metadata": {"name": "x", "resourceVersion": str(self.serial)}, "spec": spec})
+        if method == "GET" and path == "/apis/apps/v1/daemonsets":
+            # Of all namespaces.
+            return super().request(method, PLUGINS, body, **params)
+        if method == "GET" and path == "/api/v1/pods" and self.used_later and self.deleted:
+            volume = {"name": "data", "csi": {"driver": DRIVERS["vsphere"].name}}
+            pod = {"metadata": {"namespace": "shop", "name": "db"}, "spec": {"nodeName": "win-1", "volumes": [volume]}}
+            return Response({"items": [pod], "metadata": {"resourceVersion": "1"}})
+        if method == "DELETE":
+            self.deleted.append(path)
+        return super().request(method, path, body, **params)
+
+
+def remove(cluster: Cluster) -> dict[str, Any]:
+    action: Any = ActionModule.__new__(ActionModule)
+    action._task, action.result, action.task_vars = SimpleNamespace(check_mode=False), {"changed": False}, {}
+    action.show = lambda *_lines: None
+    action._remove(client_of(cluster), {"drivers": ["smb", "vsphere"], "csi_proxy": False})
+    result: dict[str, Any] = action.result
+    return result
+
+
+def test_plugins_that_nothing_uses_and_no_other_run_changes_are_removed() -> None:
+    cluster = Cluster()
+    assert [item["name"] for item in remove(cluster)["objects"]] == ["smb", "vsphere"]
+    assert cluster.deleted == [f"{PLUGINS}/smb", f"{PLUGINS}/vsphere"]
+
+
+@pytest.mark.parametrize(
+    ("name", "work"),
+    [
+        ("kubewin-roll-vsphere", "the update of DaemonSet csi/vsphere"),
+        ("kubewin-handover-vsphere", "a hand-over of vSphere"),
+    ],
+)
+def test_nothing_is_removed_while_another_run_works_on_a_plugin(
+    monkeypatch: pytest.MonkeyPatch, name: str, work: str
+) -> None:
+    monkeypatch.setattr(lease, "_LOOK", 0.0)
+    cluster = Cluster(renewed=f"{LEASES}/{name}")
+    with pytest.raises(ClusterError, match=f"another run works on {work}: elsewhere/1-1/") as caught:
+        remove(cluster)
+    assert (caught.value.reason, cluster.deleted) == ("locked", [])
+
+
+def test_a_volume_that_is_used_since_the_plugin_before_was_removed_keeps_its_own() -> None:
+    cluster = Cluster()
+    cluster.used_later = True
+    with pytest.raises(TaskError, match="pod shop/db") as caught:
+        remove(cluster)
+    assert (caught.value.reason, cluster.deleted) == ("in_use", [f"{PLUGINS}/smb"])
