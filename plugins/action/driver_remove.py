@@ -38,14 +38,20 @@ _TIMEOUT = 300.0
 
 class ActionModule(ClusterAction):
     argument_spec = read_argument_spec(DOCUMENTATION)
+    # Objects that this run began to delete, as text.
+    _planned: Sequence[str] = ()
 
     def sum_up(self) -> None:
-        """What is removed and what stays; nothing of a failed task, which has its own message."""
-        if self.result.get("failed"):
-            return
+        """What is removed and what stays; of a failed task what is left, as it has its own message."""
         csi_proxy = self.inputs["remove_csi_proxy"]
         names = [f"{item['kind']} {item['name']}" for item in self.result.get("objects") or ()]
         lines = [f"{'would remove' if self.check_mode else 'removed'} {name}" for name in names]
+        if self.result.get("failed"):
+            left = [name for name in self._planned if name not in names]
+            self.result["lines"] = (
+                [*lines, f"not removed yet: {', '.join(left)}"] if left and not self.check_mode else lines
+            )
+            return
         if not names:
             drivers = ", ".join(self.result.get("drivers") or ())
             lines = [f"{drivers or 'node plugins of this collection'}: no objects in the cluster"]
@@ -87,6 +93,9 @@ class ActionModule(ClusterAction):
         if any(refused):
             raise TaskError("\n".join(filter(None, refused)), "in_use")
         self.result.update(objects=[], namespaces=[])
+        self._planned = [
+            f"{kind.kind} {item['metadata']['name']}" for _driver, objects in applied for kind, item in objects
+        ]
         for driver, objects in applied:
             # The pods of the drivers before took their time to end.
             if self.result["objects"] and not self.check_mode and (uses := self._read_uses(client, driver, objects)):

@@ -49,11 +49,11 @@ class ActionModule(ActionBase):
         run = Invocation.of(context.CLIARGS, os.getcwd(), awx=bool({"awx_job_id", "tower_job_id"} & set(variables)))
         work: Mapping[str, Any] = options["result"] or {}
         if options["removed"]:
-            work = describe_removal(variables, check=self._task.check_mode)
+            work = describe_removal(variables, check=self._task.check_mode, failed=options["rescue"])
         failure, place = str(work.get("msg") or ""), str(work.get("failure_place") or "")
         if options["rescue"]:
             failure, place, commands_of_tasks = _describe_failed_tasks(variables)
-            work = {"next": commands_of_tasks}
+            work = {"lines": work.get("lines") if options["removed"] else (), "next": commands_of_tasks}
             # Behind the state of every node, the message of the task is far above.
             place = "" if options["nodes"] else place
             if options["outcome"] == "refused":

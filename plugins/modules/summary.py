@@ -33,7 +33,7 @@ options:
     type: bool
     default: false
   removed:
-    description: Print the hosts from which csi-proxy was removed.
+    description: Print what a removal of drivers and csi-proxy did. With O(rescue), also what is left.
     type: bool
     default: false
   rescue:

@@ -82,6 +82,11 @@ class HostResult:
         return bool(self.state and not self.returned.get("plan") and labelled and not self.facts.get("cordoned_for"))
 
     @property
+    def is_finished(self) -> bool:
+        """Whether the run changed csi-proxy as it planned, or read that there is nothing to change."""
+        return not self.done.get("failed") if self.done else bool(self.state and not self.returned.get("plan"))
+
+    @property
     def needs_label_change(self) -> bool:
         """Whether its Node, if it has one, had another label than its csi-proxy, when both were read.
 
@@ -246,12 +251,16 @@ def _match(host: str, variables: Mapping[str, Any], matches: Sequence[Mapping[st
     return next(iter([*candidates, *matches]), {})
 
 
-def describe_removal(task_vars: Mapping[str, Any], *, check: bool) -> dict[str, Any]:
-    """What the removal of drivers and csi-proxy did, as the result of a task."""
-    results = read_hosts(task_vars)
-    hosts = [host.name for host in results if host.done.get("changed")]
+def describe_removal(task_vars: Mapping[str, Any], *, check: bool, failed: bool = False) -> dict[str, Any]:
+    """What the removal of drivers and csi-proxy did, as the result of a task. failed: the run ends here, so name what is left."""
     drivers: Mapping[str, Any] = task_vars.get("kubewin_removed") or {}
+    if not (task_vars.get(INPUTS) or {}).get("remove_csi_proxy"):
+        return {"lines": list(drivers.get("lines", ()))}
+    results = read_hosts(task_vars)
+    hosts = [host.name for host in results if host.done.get("changed") and not host.done.get("failed")]
     line = f"csi-proxy {'would be' if check else 'was'} removed from {', '.join(hosts) or 'no host'}"
     left_out = [f"{host.name} is unreachable: skipped, csi-proxy stays there" for host in results if host.left_out]
-    lines = [*drivers.get("lines", ()), line, *left_out]
+    unfinished = [host.name for host in results if not host.left_out and not host.is_finished]
+    left = [f"not removed yet: csi-proxy on {', '.join(unfinished)}"] if failed and unfinished and not check else []
+    lines = [*drivers.get("lines", ()), line, *left_out, *left]
     return {"lines": lines, "next": ["remove"] if check and (hosts or drivers.get("objects")) else []}

@@ -57,10 +57,16 @@ class Cluster(ObjectStore):
         return super().request(method, path, body, **params)
 
 
-def remove(cluster: Cluster) -> dict[str, Any]:
+def prepare() -> Any:
     action: Any = ActionModule.__new__(ActionModule)
-    action._task, action.result, action.task_vars = SimpleNamespace(check_mode=False), {"changed": False}, {}
+    action._task, action.result = SimpleNamespace(check_mode=False), {"changed": False}
+    action.task_vars = {"kubewin_inputs": {"remove_csi_proxy": False}}
     action.show = lambda *_lines: None
+    return action
+
+
+def remove(cluster: Cluster) -> dict[str, Any]:
+    action = prepare()
     action._remove(client_of(cluster), {"drivers": ["smb", "vsphere"], "csi_proxy": False})
     result: dict[str, Any] = action.result
     return result
@@ -95,3 +101,20 @@ def test_a_volume_that_is_used_since_the_plugin_before_was_removed_keeps_its_own
     with pytest.raises(TaskError, match="pod shop/db") as caught:
         remove(cluster)
     assert (caught.value.reason, cluster.deleted) == ("in_use", [f"{PLUGINS}/smb"])
+
+
+def test_a_removal_that_fails_half_way_names_what_it_removed_and_what_is_left() -> None:
+    cluster, action = Cluster(), prepare()
+    cluster.used_later = True
+    with pytest.raises(TaskError):
+        action._remove(client_of(cluster), {"drivers": ["smb", "vsphere"], "csi_proxy": False})
+    action.result["failed"] = True
+    action.sum_up()
+    assert action.result["lines"] == ["removed DaemonSet smb", "not removed yet: DaemonSet vsphere"]
+
+
+def test_a_removal_that_is_refused_before_its_first_change_has_no_lines() -> None:
+    action = prepare()
+    action.result["failed"] = True
+    action.sum_up()
+    assert action.result["lines"] == []

@@ -34,7 +34,7 @@ def run(
     made: Any = summary.ActionModule
     plan = {"msg": "it could not be read", "reason": "connection_lost"}
     hosts = HostVars({"win-1": {"csi_proxy_plan": plan, "kubewin_nodes": {"nodes": {"win-1": {}}}}})
-    inputs = {"windows": ["win-1"], "output_dir": output_dir, "playbook": "remove"}
+    inputs = {"windows": ["win-1"], "output_dir": output_dir, "playbook": "remove", "remove_csi_proxy": True}
     variables = {"kubewin_inputs": inputs, "ansible_play_hosts_all": ["win-1"], "hostvars": hosts, **registered}
     result: dict[str, Any] = made(task, Mock(), Mock(), Mock(), Mock(), None).run(task_vars=variables)
     return result
@@ -204,9 +204,52 @@ def test_a_removal_of_drivers_and_csi_proxy_has_one_summary(monkeypatch: pytest.
     assert kept["lines"] == ["removed DaemonSet vsphere", "csi-proxy was removed from no host"]
 
 
+def test_a_removal_that_fails_at_a_host_repeats_the_drivers_part_and_names_what_is_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ["win-1", "win-2", "win-3", "win-4"]
+    state, steps = {"host": {}, "observed_at": "2026-11-27T05:00:00Z"}, [{"description": "delete the service"}]
+    done = {"changed": True, "csi_proxy": state, "plan": steps}
+    hosts = {
+        "win-1": {"csi_proxy_result": done},
+        "win-2": {"csi_proxy_result": {**done, "failed": True, "msg": "access is denied"}},
+        "win-3": {"csi_proxy_plan": {**done, "changed": False}},
+        "win-4": {"csi_proxy_plan": {"csi_proxy": state, "plan": []}},
+    }
+    registered = {
+        "hostvars": HostVars(hosts),
+        "ansible_play_hosts_all": names,
+        "kubewin_inputs": {"windows": names, "playbook": "remove", "remove_csi_proxy": True},
+        "kubewin_removed": {"lines": ["removed DaemonSet vsphere"]},
+        "ansible_failed_result": {"msg": "win-2: access is denied"},
+        "ansible_failed_task": {"name": "Fail if csi-proxy could not be changed on a host"},
+    }
+    kept = run(monkeypatch, removed=True, rescue=True, registered=registered)["summary"]
+    assert kept["lines"] == [
+        "removed DaemonSet vsphere",
+        "csi-proxy was removed from win-1",
+        "not removed yet: csi-proxy on win-2, win-3",
+    ]
+    assert (kept["failure"], kept["outcome"]) == ("win-2: access is denied", "failed")
+    assert capsys.readouterr().out.startswith(
+        "\nremoved DaemonSet vsphere\ncsi-proxy was removed from win-1\nnot removed yet"
+    )
+
+
+def test_a_removal_of_drivers_that_fails_has_no_line_about_csi_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    registered = {
+        "kubewin_inputs": {"windows": ["win-1"], "playbook": "remove", "remove_csi_proxy": False},
+        "kubewin_removed": {"lines": ["not removed yet: DaemonSet vsphere"]},
+        "ansible_failed_result": {"msg": "pods still exist"},
+        "ansible_failed_task": {"name": "Remove the drivers' node plugins"},
+    }
+    kept = run(monkeypatch, removed=True, rescue=True, registered=registered)["summary"]
+    assert kept["lines"] == ["not removed yet: DaemonSet vsphere"]
+
+
 def test_a_removal_names_a_host_that_it_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     lost = {"failed": True, "reason": "connection_lost", "msg": "no route"}
-    inputs = {"skip_unreachable": True, "windows": ["win-1"]}
+    inputs = {"skip_unreachable": True, "windows": ["win-1"], "remove_csi_proxy": True}
     registered = {"hostvars": HostVars({"win-1": {"csi_proxy_plan": lost, "kubewin_inputs": inputs}})}
     kept = run(monkeypatch, removed=True, registered=registered)["summary"]
     assert kept["lines"] == [
