@@ -20,6 +20,7 @@ from integration.kube import also_holds, writes
 from integration.playbooks import Run, play
 from lab import handle
 from lab.handle import Lab, eventually
+from lab.windows.faults import Rule
 
 SMB = DRIVERS["smb"]
 NODES = ["win-1", "win-2"]
@@ -130,13 +131,22 @@ def test_nothing_is_removed_if_a_platform_runs_csi_proxy_on_a_host(shares: Lab) 
 
 
 def test_csi_proxy_is_removed_on_request_once_nothing_needs_it(shares: Lab) -> None:
+    shares.front.add_fault("win-2", Rule("request_lost", match="sc\\.exe delete", for_good=True))
+    cut = remove(shares, kubewin_drivers="smb", kubewin_batches="1")
+    shares.front.clear_faults("win-2")
+    assert cut.code != 0
+    (summary,) = cut.ends
+    assert f"removed DaemonSet {SMB.daemonset}" in summary["lines"]
+    assert summary["lines"][-2:] == [
+        "csi-proxy was removed from win-1",
+        "not removed yet: csi-proxy on win-2",
+    ]
+    assert plugins(shares, SMB) == {}
     run = remove(shares, kubewin_drivers="smb")
     assert run.code == 0, run.screen
     (summary,) = run.ends
-    assert "csi-proxy was removed from win-1, win-2" in summary["lines"]
-    assert any(line.startswith("removed DaemonSet ") for line in summary["lines"])
+    assert summary["lines"] == ["smb: no objects in the cluster", "csi-proxy was removed from win-2"]
     assert services(shares) == {"win-1": [], "win-2": []}
     assert not any(
         "kubewin.io/csi-proxy" in shares.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"] for node in NODES
     )
-    assert plugins(shares, SMB) == {}

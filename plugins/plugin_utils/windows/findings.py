@@ -160,11 +160,13 @@ def _check_storage(desired: Desired, snapshot: HostSnapshot) -> Iterator[Finding
             f"The driver for Unix domain sockets is {state}; node plugins and the kubelet communicate through such sockets.",
             "sc.exe config afunix start= system, then reboot (Windows Server 2019 or later).",
         )
-    if trouble.free_bytes is not None and trouble.free_bytes < _FULL:
+    for drive, free in trouble.free_bytes:
+        if free >= _FULL:
+            continue
         yield warning(
             "CSI-N23",
-            f"drive {desired.install_dir[:2]}",
-            f"The drive has {trouble.free_bytes >> 20} MiB free, expected {_FULL >> 20} MiB or more: mounts fail, and the kubelet evicts pods.",
+            f"drive {drive}",
+            f"The drive has {free >> 20} MiB free, expected {_FULL >> 20} MiB or more: mounts fail, and the kubelet evicts pods.",
             "Free space on the host. This removes images that no container uses: crictl rmi --prune",
         )
     if trouble.uses_smb and trouble.compartment_namespace != 1:

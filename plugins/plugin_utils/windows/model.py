@@ -103,6 +103,11 @@ class Desired:
         return tuple("\\".join([drive, *names[:depth]]) if depth else drive + "\\" for depth in range(len(names) + 1))
 
     @property
+    def drives(self) -> tuple[str, ...]:
+        """The drive of the install directory, and that of the kubelet's directory if it is another."""
+        return tuple(dict.fromkeys(path[:2].upper() for path in (self.install_dir, self.kubelet_path)))
+
+    @property
     def release_dir_name(self) -> str:
         """The release's own directory: version and digest name the content, so an existing one never changes."""
         return f"{self.version}-{self.sha256[:12]}"
@@ -217,8 +222,8 @@ class Trouble:
     applocker_exe_mode: int | None = None
     applocker_exe_rules: bool = False
     wdac_policies: tuple[str, ...] = ()
-    free_bytes: int | None = None
-    """of the drive with the install directory"""
+    free_bytes: tuple[tuple[str, int], ...] = ()
+    """(drive, bytes) of the drives with the install directory and with the kubelet's directory"""
     stale_mounts: tuple[str, ...] = ()
     uses_smb: bool = False
     """the kubelet has the directory of a node plugin that maps SMB shares"""

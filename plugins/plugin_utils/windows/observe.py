@@ -193,7 +193,7 @@ def build_observation_steps(desired: model.Desired, with_mounts: bool = False) -
     if with_mounts:
         steps += [
             ("mounts", list_links(desired.kubelet_path + _CSI_DIRECTORY)),
-            ("disk", program("fsutil", "volume", "diskfree", desired.install_dir[:2])),
+            *((f"disk {drive}", program("fsutil", "volume", "diskfree", drive)) for drive in desired.drives),
             # Without its usage, which is longer than what most hosts have.
             ("volumes", pipe(program("mountvol"), program("findstr", "Volume{"))),
             ("plugins", builtin("dir", desired.kubelet_path + r"\plugins", switches="/b /ad")),
@@ -311,7 +311,7 @@ def observe(node: WindowsHost, desired: model.Desired, *, with_mounts: bool = Fa
         lock=_read_lock(answers),
         lock_leftovers=tuple(n for n in parse.read_names(answers.text("locks")) if n.lower() != model.LOCK_NAME),
         log_dir_exists=not desired.log_file or is_listed(desired.log_file.rpartition("\\")[0], answers.text("log_dir")),
-        trouble=_read_trouble(registry, answers),
+        trouble=_read_trouble(desired.drives, registry, answers),
         executable_code=hashed.code(hash_step) if service and hash_step in hashed.steps else None,
         pipes_listed=node.lists_pipes,
         services_read=parse.is_search_complete(answers.text("scan")),
@@ -518,7 +518,7 @@ def parse_lock_owner(text: str) -> model.LockOwner | None:
     return model.LockOwner(words["id"], float(since), words.get("host", ""), machine, pid, text.strip())
 
 
-def _read_trouble(tree: parse.RegistryTree, answers: Answers) -> model.Trouble:
+def _read_trouble(drives: Sequence[str], tree: parse.RegistryTree, answers: Answers) -> model.Trouble:
     def value(key: str, name: str) -> int | None:
         return parse.read_dword(tree.get(parse.spell_key(key), {}).get(name.lower()))
 
@@ -542,7 +542,11 @@ def _read_trouble(tree: parse.RegistryTree, answers: Answers) -> model.Trouble:
         applocker_exe_mode=value(_SRP_EXE, "EnforcementMode"),
         applocker_exe_rules=any(key.startswith(parse.spell_key(_SRP_EXE) + "\\") for key in tree),
         wdac_policies=parse.read_names(answers.text("wdac")),
-        free_bytes=parse.read_free_bytes(answers.text("disk")),
+        free_bytes=tuple(
+            (drive, free)
+            for drive in drives
+            if (free := parse.read_free_bytes(answers.text(f"disk {drive}"))) is not None
+        ),
         stale_mounts=_find_stale_mounts(answers),
         uses_smb=bool({name.lower() for name in parse.read_names(answers.text("plugins"))} & _SMB_DRIVERS),
     )

@@ -47,7 +47,8 @@ def test_a_healthy_node_has_none() -> None:
         # Rules whose enforcement is not configured are enforced.
         ({"applocker_exe_rules": True, "applocker_start": 2}, "CSI-N21"),
         ({"wdac_policies": ("{a}.cip",)}, "CSI-N22"),
-        ({"free_bytes": 0}, "CSI-N23"),
+        ({"free_bytes": (("C:", 0),)}, "CSI-N23"),
+        ({"free_bytes": (("C:", 1 << 30), ("D:", 0))}, "CSI-N23"),
     ],
 )
 def test_each_trouble_is_found(changes: dict[str, object], expected: str) -> None:
@@ -61,7 +62,7 @@ def test_each_trouble_is_found(changes: dict[str, object], expected: str) -> Non
         {"applocker_start": 2},
         {"compartment_namespace": None},
         {"defender_start": 2},
-        {"free_bytes": 1 << 30},
+        {"free_bytes": (("C:", 1 << 30), ("D:", 1 << 30))},
     ],
 )
 def test_harmless_settings_make_no_finding(changes: dict[str, object]) -> None:

@@ -323,10 +323,18 @@ def test_a_fault_at_the_next_reboot_is_reported_before_it(
 
 
 def test_a_full_disk_is_named_with_its_drive(host: Host) -> None:
-    assert info(host)[1].trouble.free_bytes is not None
+    assert [drive for drive, _free in info(host)[1].trouble.free_bytes] == ["C:"]
     host.agent.control("fault", rule={"disk_free": 100})
     found = [finding for finding in prove.describe_state(*info(host))["findings"] if finding["id"] == "CSI-N23"]
     assert [(finding["object"], finding["severity"]) for finding in found] == [("drive C:", "warning")]
+
+
+def test_a_full_disk_with_the_kubelets_directory_is_named_too(host: Host) -> None:
+    host.plant(files={"D:\\kubelet": {"dir": True}})
+    host.agent.control("fault", rule={"disk_free": 100})
+    state = prove.describe_state(*info(host, kubelet_path="d:\\kubelet"))
+    full = [finding["object"] for finding in state["findings"] if finding["id"] == "CSI-N23"]
+    assert full == ["drive C:", "drive D:"]
 
 
 def test_info_on_an_empty_node(host: Host) -> None:
