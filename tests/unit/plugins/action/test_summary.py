@@ -210,7 +210,7 @@ def test_a_removal_that_fails_at_a_host_repeats_the_drivers_part_and_names_what_
     names = ["win-1", "win-2", "win-3", "win-4"]
     state, steps = {"host": {}, "observed_at": "2026-11-27T05:00:00Z"}, [{"description": "delete the service"}]
     done = {"changed": True, "csi_proxy": state, "plan": steps}
-    hosts = {
+    hosts: dict[str, dict[str, Any]] = {
         "win-1": {"csi_proxy_result": done},
         "win-2": {"csi_proxy_result": {**done, "failed": True, "msg": "access is denied"}},
         "win-3": {"csi_proxy_plan": {**done, "changed": False}},
