@@ -161,6 +161,11 @@ class _Line:
         if "\\" in word and is_secret(word.partition("\\")[0]):
             self._out.append(word.partition("\\")[0] + mask(word))
             return
+        glued = patterns.GLUED_FLAG.match(text, begin) if self._lines.judges and word[0] == "-" else None
+        if glued:
+            self._out.append(word[:2] + mask(glued[0][2:]))
+            self._at = glued.end()
+            return
         shown = self._lines.show_word(word)
         self._out.append(shown)
         spoken = patterns.SPOKEN.match(text, begin) if lower[:3] in ("pas", "tok", "api", "pin") else None
@@ -196,7 +201,12 @@ class _Line:
     def _read_key(self, match: re.Match[str]) -> None:
         text, at, token = self._text, self._at, match[0]
         name = match["name"] or match["quoted"]
-        if is_secret(name) or (token[0] in "-/" and name in ("p", "u", "pw", "rp")):
+        is_account = self._lines.judges and name in ("user", "proxy-user") and token.startswith("--")
+        if (
+            is_secret(name)
+            or (token[0] in "-/" and name in ("p", "u", "pw", "rp"))
+            or (is_account and patterns.ACCOUNT.match(text, at))
+        ):
             self._hide_secret_value(token, name)
             return
         identity = patterns.ID.match(text, at) if patterns.IDENTIFIED.search(name) else None

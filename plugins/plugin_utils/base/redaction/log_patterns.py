@@ -63,6 +63,17 @@ SHORT_FLAGS_TEXT = """
 -u -p -P -U -pw -w -k --user --proxy-user /p /rp /u /w -pass --pass -password
 """
 SHORT_FLAGS = frozenset(SHORT_FLAGS_TEXT.split())
+# A password glued to its flag, as in -pSECRET and -uNAME:SECRET. The flags of Go's and other programs that begin so are none.
+_GO_FLAGS_TEXT = """
+page parallel param parent partition password path pattern pause peer period persist pid pidfile ping pipe platform plugin pod policy poll pool
+port prefix preserve pretty print priority privileged probe process profile profiling project prometheus proto protocol provider provision
+provisioner proxy prune public publish pull push
+"""
+GLUED_FLAG = re.compile(
+    rf"(?P<flag>-p)(?!(?:{'|'.join(flag[1:] for flag in _GO_FLAGS_TEXT.split())})s?(?![A-Za-z0-9]))\S{{3,}}|(?P<user>-[uU])[^\s:]+:\S+"
+)
+# The account of a flag such as curl's --user=NAME:SECRET; accounts of Kubernetes have colons too.
+ACCOUNT = re.compile(r"(?!system:)[^\s:]+:\S")
 # Commands whose arguments are secrets.
 COMMAND = re.compile(
     r"""(?ix)\b(?:net1?(?:\.exe)?\s+use\s+(?=[*"'\\/]|[a-z]:)|net1?(?:\.exe)?\s+user\s+(?=\S+\s+[^\s])|reg(?:\.exe)?\s+add\s

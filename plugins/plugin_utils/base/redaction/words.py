@@ -50,13 +50,18 @@ _SHAPE = re.compile(
 _GUID = re.compile(_UUID)
 _MARK = re.compile(r"<\w{1,10}, \d+>|\(redacted\)")
 _LONG_HEX = re.compile(rf"{_HEX}{{32,64}}")
-_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\x00-\x7f]+")
+# The plural of an acronym is two pieces: PVCs, URLs.
+_PIECE = re.compile(r"[A-Z]{2,}(?=s(?![a-z]))|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\x00-\x7f]+")
 _NUMBERED = re.compile(r"[a-zA-Z]{1,5}\d{1,2}|[a-zA-Z]{1,5}\d{1,2}[a-z]|[a-zA-Z]\d{3}")
 _CAMEL_TEXT = """
 a i x id of in to on is it io os fs gi mi ki my no by at up do go if or ns db ip un re pv vm rw ro me us uu be ms ui cl ci cd we as an ec kb
-mb gb st nd rd th tl hn hk lm cu ad dc tz
+mb gb st nd rd th tl hn hk lm cu ad dc tz s
 """
 _CAMEL = frozenset(_CAMEL_TEXT.split())
+# Words of Kubernetes and of English that do not read like the words that were counted.
+_RARE = frozenset(["webhook", "yourself"])
+# A contraction, or whose something is: don't, driver's.
+_APOSTROPHE = re.compile(r"([A-Za-z]+)'(?:s|t|d|m|re|ve|ll)")
 _TRAILING = ".:!?*,;'"
 _LEADING = "*$%~-+."
 # Parts of a path behind which an id stands: of a pod, a container, an Azure subscription, a volume's device, a driver's volume.
@@ -96,7 +101,7 @@ def is_empty(value: str) -> bool:
 
 def _is_word(word: str) -> bool:
     """Whether letters read like a word of a language."""
-    if len(word) <= 4:
+    if len(word) <= 4 or word.lower().removesuffix("s") in _RARE:
         return True
     if not word.isascii():
         return len(word) <= 24
@@ -112,7 +117,8 @@ def _is_words(letters: str) -> bool:
     pieces = _PIECE.findall(letters)
     if len(pieces) == 1:
         return len(letters) <= _MOST and _is_word(letters)
-    if len(letters) > 2 * _MOST or len(letters) < 2 * len(pieces):
+    # A random text has many short pieces.
+    if len(letters) > 2 * _MOST or len(letters) < (3 if len(pieces) > 3 else 2) * len(pieces):
         return False
     return all(
         _is_word(piece) if len(piece) > 2 else piece.lower() in _CAMEL or at == 0 or piece.isupper()
@@ -198,6 +204,8 @@ class Words:
             return lead + ":".join(self.show(part) for part in core.split(":")) + suffix
         if "%" in core and unquote(core) != core:
             return word if self._judge(unquote(core)) == unquote(core) else mask(word)
+        if apostrophe := _APOSTROPHE.fullmatch(core):
+            return word if _is_words(apostrophe[1]) else lead + mask(core) + suffix
         return word if _is_identifier(core) else lead + mask(core) + suffix
 
     def _show_url(self, url: str) -> str:
