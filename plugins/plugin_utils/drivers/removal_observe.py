@@ -13,10 +13,11 @@ from ..base.waiting import Awaited, Waits
 from ..catalog.base import Driver
 from ..kube import kinds
 from ..kube.client import Client
-from ..kube.errors import GoneError, UnreachableError
 from ..kube.kinds import Kind
 from .removal import VolumeUse, find_uses, is_served_without_pipes, list_pipe_users, list_pipes, make_selector
 
+# Seconds between two reads of a DaemonSet that is being deleted.
+_LOOK_AGAIN = 0.3
 # First what makes pods, last what they stand on.
 KINDS: tuple[Kind, ...] = (
     kinds.DAEMON_SET,
@@ -74,26 +75,12 @@ def wait_until_gone(client: Client, daemon_set: dict[str, Any], deadline: float,
     metadata = daemon_set["metadata"]
     name, namespace, uid = metadata["name"], metadata["namespace"], metadata["uid"]
     waits, began = Waits(notify), time.monotonic()
-    while True:
-        live = client.get(kinds.DAEMON_SET, name, namespace)
-        if live is None or live["metadata"]["uid"] != uid:
-            return True
-        seconds_left = deadline - time.monotonic()
-        if seconds_left <= 0:
+    while (live := client.get(kinds.DAEMON_SET, name, namespace)) is not None and live["metadata"]["uid"] == uid:
+        waited = time.monotonic() - began
+        if waited >= deadline - began:
             return False
         pods = int((live.get("status") or {}).get("currentNumberScheduled") or 0)
         message = f"waiting until the pods of DaemonSet {namespace}/{name} end, {pods} left"
-        waits.report(Awaited(message, time.monotonic() - began, deadline - began))
-        try:
-            changes = client.watch(
-                kinds.DAEMON_SET,
-                live["metadata"]["resourceVersion"],
-                min(seconds_left, 30.0),
-                namespace,
-                field_selector=f"metadata.name={name}",
-            )
-            if any(event == "DELETED" for event, _object in changes):
-                return True
-        except (GoneError, UnreachableError):
-            # The next read waits for a server that does not answer.
-            continue
+        waits.report(Awaited(message, waited, deadline - began))
+        time.sleep(_LOOK_AGAIN)
+    return True

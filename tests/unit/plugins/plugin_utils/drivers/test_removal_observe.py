@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Any, cast
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import wait_until_gone
@@ -27,9 +26,6 @@ class Cluster:
     def get(self, *_what: Any) -> dict[str, Any] | None:
         self.reads -= 1
         return LIVE if self.reads >= 0 else None
-
-    def watch(self, *_what: Any, **_how: Any) -> Iterator[tuple[str, Any]]:
-        return iter(())
 
 
 def gone(reads: int, seconds: float) -> tuple[bool, list[str]]:
