@@ -19,7 +19,6 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import objects
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.records import RecordError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import transport
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import list_role_needs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
@@ -302,7 +301,7 @@ def either_copy_of_the_record_is_enough_and_none_is_too_little(lab: Lab, _folder
     for copy in (first, second):
         lab.api.patch(copy, {"data": {"record.json": "["}})
     for _copy in range(2):
-        with pytest.raises(RecordError, match="may have an unreadable record"):
+        with pytest.raises(ClusterError, match="may have an unreadable record"):
             convert(conversion(lab, story, **how))
         untouched(lab, story)
         lab.api.gone(first)

@@ -24,10 +24,6 @@ _TEXT = "record.txt"
 _ROOM = LIMIT // 2
 
 
-class RecordError(ClusterError):
-    """A record cannot be read or written; nothing may be done without one."""
-
-
 class Records:
     """Records in ConfigMaps of two namespaces, so that deleting one namespace loses nothing."""
 
@@ -64,14 +60,14 @@ class Records:
         )
         if len(unfinished) > 1:
             runs = ", ".join(sorted(record.run for record in unfinished))
-            raise RecordError(
+            raise ClusterError(
                 f"claim {namespace}/{claim} has records of {len(unfinished)} unfinished runs ({runs}), expected one. "
                 "Move away those of claims that no longer exist.",
                 "record_unreadable",
             )
         if bad and not unfinished:
             unreadable = "; ".join(f"{where}: {why}" for where, why in sorted(bad.items()))
-            raise RecordError(
+            raise ClusterError(
                 f"claim {namespace}/{claim} may have an unreadable record: {unreadable}. Restore it from its other copy, or "
                 "move it away if no conversion needs it.",
                 "record_unreadable",
@@ -120,7 +116,7 @@ def _write_copy(store: ConfigMaps, record: ConversionRecord) -> None:
         except FormatError:
             return
         if current.generation >= record.generation:
-            raise RecordError(
+            raise ClusterError(
                 f"{store.describe_place(name)} was written by another run (generation {current.generation}, this run has "
                 f"{record.generation}). Wait for that run to end",
                 "taken_over",

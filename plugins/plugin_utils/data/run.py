@@ -25,29 +25,23 @@ _SHOWN = 1000
 _OF_ALL = frozenset({"configuration", "forbidden", "refused", "unauthorized", "unreachable"})
 
 
-class DataRefusedError(ClusterError):
-    """An option or a precondition is wrong."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message, "refused")
-
-
 def check_options(options: Mapping[str, Any]) -> list[str]:
-    """Return the claims as namespace/name. Raises DataRefusedError for a wrong option."""
+    """Return the claims as namespace/name. Raises ClusterError for a wrong option."""
     if not options["record_namespace"]:
-        raise DataRefusedError("record_namespace is empty, expected an existing namespace for the baselines.")
+        raise ClusterError("record_namespace is empty, expected an existing namespace for the baselines.", "refused")
     if not options["claims"] and not options["forget"]:
-        raise DataRefusedError("claims is empty; name one or more PersistentVolumeClaims.")
+        raise ClusterError("claims is empty; name one or more PersistentVolumeClaims.", "refused")
     for claim in options["claims"]:
         namespace, _slash, name = claim.partition("/")
         if not namespace or not name or "/" in name:
-            raise DataRefusedError(f"claims has {claim!r}, expected namespace/name.")
+            raise ClusterError(f"claims has {claim!r}, expected namespace/name.", "refused")
     for name in ("limit", "rate", "timeout", "step_timeout"):
         if options[name] < 1:
-            raise DataRefusedError(f"{name} is {options[name]}, expected at least 1.")
+            raise ClusterError(f"{name} is {options[name]}, expected at least 1.", "refused")
     if options["compare"] and options["renew"]:
-        raise DataRefusedError(
-            "compare and renew are both true, expected one of them: renew would replace the baseline before the comparison."
+        raise ClusterError(
+            "compare and renew are both true, expected one of them: renew would replace the baseline before the comparison.",
+            "refused",
         )
     return list(dict.fromkeys(options["claims"]))
 
@@ -77,7 +71,7 @@ class DataRun:
         return bool(baselines.list_recorded(self._claims) if dry_run else baselines.forget(self._claims))
 
     def refuse(self) -> None:
-        """Raise DataRefusedError for what would fail half way."""
+        """Raise ClusterError for what would fail half way."""
         options = self._options
         bindings = [("kubewin-csi-data", None), ("kubewin-csi-records", options["record_namespace"])]
         bindings += [("kubewin-csi-data-pods", namespace) for namespace in self._readers]
@@ -85,9 +79,10 @@ class DataRun:
         if options["compare"] and not options["keep_going"]:
             absent = [claim for claim in self._claims if self._read_baseline(claim) is None]
             if absent:
-                raise DataRefusedError(
+                raise ClusterError(
                     f"{self._describe_absence(', '.join(absent))}. Record one with compare=false while the data is "
-                    "known to be correct."
+                    "known to be correct.",
+                    "refused",
                 )
 
     def _describe_absence(self, claims: str) -> str:

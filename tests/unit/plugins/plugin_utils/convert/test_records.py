@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import ConversionRecord
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.records import RecordError, Records
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.records import Records
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.store import LIMIT
 from unit.plugins.plugin_utils.convert.test_record import record
@@ -69,7 +69,7 @@ def test_when_no_copy_can_be_read_nothing_is_done() -> None:
     written = both(store).write(record(), "now")
     for space in SPACES:
         spoil(store, written, space)
-    with pytest.raises(RecordError, match="claim shop/data-db-0 may have an unreadable record"):
+    with pytest.raises(ClusterError, match="claim shop/data-db-0 may have an unreadable record"):
         both(store).find("shop", "data-db-0")
 
 
@@ -112,7 +112,7 @@ def test_two_unfinished_runs_of_one_claim_are_not_chosen_from() -> None:
     store = ObjectStore()
     both(store).write(record(), "now")
     both(store).write(replace(record(), run="another"), "now")
-    with pytest.raises(RecordError, match="2 unfinished runs"):
+    with pytest.raises(ClusterError, match="2 unfinished runs"):
         both(store).find("shop", "data-db-0")
 
 
@@ -136,11 +136,11 @@ def test_two_runs_of_one_term_do_not_overwrite_one_another() -> None:
     first, second = both(store), both(store)
     begun = first.write(record(), "now")
     ahead = first.write(begun.advance(), "now")
-    with pytest.raises(RecordError, match=r"written by another run \(generation 1, this run has 1\)") as raised:
+    with pytest.raises(ClusterError, match=r"written by another run \(generation 1, this run has 1\)") as raised:
         second.write(record().move_to("canary"), "now")
     assert raised.value.reason == "taken_over"
     second.write(begun.take_over(), "now")
-    with pytest.raises(RecordError, match=r"generation 2, this run has 1"):
+    with pytest.raises(ClusterError, match=r"generation 2, this run has 1"):
         first.write(ahead, "now")
 
 
