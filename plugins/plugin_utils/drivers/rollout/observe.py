@@ -18,7 +18,7 @@ from ...kube.client import Client
 from ...kube.daemon_set import ObservedDaemonSet
 from ...kube.errors import ClusterError, GoneError, UnreachableError
 from ...kube.kinds import Kind
-from ...kube.labels import MANAGER
+from ...kube.labels import MANAGER, build_selector
 from ...kube.node import ObservedNode
 from ...kube.pod import PodFacts
 from .facts import (
@@ -79,10 +79,7 @@ def find_target(client: Client, driver: Driver, namespace: str = "") -> RolloutT
     if not other_plugins:
         return RolloutTarget(driver, driver.namespace, name)
     item, other_plugin = min(other_plugins, key=lambda pair: (pair[1].name != name, -pair[1].ready))
-    labels = ((item["spec"].get("selector") or {}).get("matchLabels") or {}).items()
-    return RolloutTarget(
-        driver, other_plugin.namespace, other_plugin.name, ",".join(f"{key}={value}" for key, value in labels)
-    )
+    return RolloutTarget(driver, other_plugin.namespace, other_plugin.name, build_selector(item))
 
 
 class RolloutView:
