@@ -14,13 +14,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 
+from ..base.findings import Finding, blocker
 from ..base.waiting import Awaited, spell
 from ..catalog.versions import is_at_least
 from ..kube.pod import PodFacts
 from ..kube.times import parse_time
 from . import maintenance_windows
 from .drain import plan_drain
-from .journal import DRAINING, Journal, NodeEntry, Step, Stopping, UpgradeTarget, UpgradeWorkload, format_time
+from .journal import DRAINING, Journal, NodeEntry, Step, UpgradeTarget, UpgradeWorkload, format_time
 from .maintenance_windows import MaintenanceWindow
 from .observation import ClusterState, UpgradeNode, UpgradeObservation
 
@@ -260,11 +261,11 @@ def _build_awaited(condition: str, since: datetime | None, current_time: datetim
 
 def _find_hold(
     journal: Journal, batch: list[NodeEntry], observed: UpgradeObservation, cluster: ClusterState, rules: UpgradeRules
-) -> str | Stopping | None:
+) -> str | Finding | None:
     """Return what blocks the next batch: text if it may pass, a finding if the run stops."""
     target = journal.target
     if cluster.failing and "cluster" in rules.stop_on:
-        return Stopping(
+        return blocker(
             "CSI-U11",
             "ClusterVersion",
             f"its update fails: {cluster.failing}",
@@ -285,7 +286,7 @@ def _find_hold(
         unavailable.pop(entry.node, None)
     if unavailable and "nodes" in rules.stop_on:
         detail = "; ".join(f"{name} is {why}" for name, why in unavailable.items())
-        return Stopping(
+        return blocker(
             "CSI-U02", f"Node {next(iter(unavailable))}", f"{detail}; no further node is upgraded meanwhile",
             "repair or uncordon it, or remove nodes from kubewin_upgrade_stop_on",
         )  # fmt: skip
@@ -514,5 +515,5 @@ class _NodeDecider:
 def fail(journal: Journal, node: str, finding: str, message: str, remedy: str, current_time: datetime) -> Journal:
     """Record that a node failed, so that no other node begins."""
     entry = replace(journal.find_entry(node), failed=finding, why=message)
-    stopping = journal.stopping or Stopping(finding, f"Node {node}", message, remedy)
+    stopping = journal.stopping or blocker(finding, f"Node {node}", message, remedy)
     return replace(journal.put(entry, current_time), stopping=stopping)

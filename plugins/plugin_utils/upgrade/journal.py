@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Literal
 
+from ..base.findings import Finding
 from ..base.stored import FormatError, read
 from .snapshot import UpgradeSnapshot
 
@@ -126,16 +127,6 @@ class NodeEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Stopping:
-    """Why no further node starts: a finding, as it is reported."""
-
-    id: str
-    object: str
-    message: str
-    remedy: str
-
-
-@dataclass(frozen=True, slots=True)
 class Journal:
     """One upgrade.
 
@@ -143,7 +134,7 @@ class Journal:
     only: the Nodes that were named, empty for all. generation: grows whenever a run resumes it, so that a run that was taken over
     can write nothing more. run: the run of this generation, as the lease names it. due: nodes whose tasks that run began, and whose
     results are not recorded yet. approval: name of the pause that waits for an approval. held_since: since when the next batch has
-    been waiting. confirmed: pauses that were approved, and when. before: the volumes as they were.
+    been waiting. stopping: why no further node starts. confirmed: pauses that were approved, and when. before: the volumes as they were.
     ended: when everything was proven and compared after
     the last node. compared: the claims whose baselines were compared then, and are needed no more. happened: the newest events, one line each.
     """
@@ -160,7 +151,7 @@ class Journal:
     due: tuple[str, ...] = ()
     approval: str = ""
     sequence: int = field(default=0, compare=False)
-    stopping: Stopping | None = None
+    stopping: Finding | None = None
     held_since: str = ""
     confirmed: Mapping[str, str] = field(default_factory=dict)
     before: UpgradeSnapshot = field(default_factory=UpgradeSnapshot)

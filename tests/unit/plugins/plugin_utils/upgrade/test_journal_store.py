@@ -14,6 +14,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import blocker
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.store import LIMIT
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.begin import (
@@ -25,7 +26,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.explain import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import (
     Journal,
     NodeEntry,
-    Stopping,
     UpgradeTarget,
     UpgradeWorkload,
     from_json,
@@ -110,7 +110,7 @@ def test_an_edited_journal_is_refused_or_can_continue() -> None:
     """Never a traceback: every value, one after the other, by what it might have become."""
     workload = UpgradeWorkload("StatefulSet", "shop", "db", 1)
     entries = (NodeEntry("win-1", 0, "drain", BEGAN, BEGAN, workloads=(workload,)), NodeEntry("win-2", 1))
-    stopping = Stopping("CSI-U03", "Node win-1", "it is full", "empty it")
+    stopping = blocker("CSI-U03", "Node win-1", "it is full", "empty it")
     whole = json.loads(
         journal(nodes=entries, stopping=stopping, happened=("x",), confirmed={"canary": BEGAN}).to_json()
     )
