@@ -15,13 +15,12 @@ from typing import Literal
 
 from .versions import Version, is_between
 
-# Features that every table has to answer. Those in _OPEN continue with a name; "*" answers for every other name.
+# Features that tables answer. Those in _OPEN continue with a name; "*" answers for every other name.
 ACCESS_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
 BLOCK, READ_ONLY, INLINE, EXPANSION = "raw block", "read-only", "inline", "expansion"
 FILE_SYSTEM, PROTOCOL, CLUSTER_NAME = "file system", "protocol", "server name of the cluster"
 # What a share may lack. A driver without such a cell finds it by itself.
 NO_SERVER, NO_SECRET = "share without source", "share without secret"
-FEATURES = (*ACCESS_MODES, BLOCK, READ_ONLY, INLINE, EXPANSION)
 _OPEN = (FILE_SYSTEM, PROTOCOL)
 
 # A Service's name is known to the cluster's DNS only, and node plugins ask the host's resolver.

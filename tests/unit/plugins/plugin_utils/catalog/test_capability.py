@@ -10,6 +10,12 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.capability imp
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
 
+# Features that every table has to answer.
+FEATURES = (
+    *capability.ACCESS_MODES, capability.BLOCK, capability.READ_ONLY, capability.INLINE, capability.EXPANSION,
+    "file system", "file system ntfs", "file system zfs",
+)  # fmt: skip
+
 drivers = pytest.mark.parametrize("driver", DRIVERS.values(), ids=DRIVERS)
 
 
@@ -28,7 +34,7 @@ def test_every_feature_is_answered_for_every_known_release_and_mode(driver: Driv
     for release in driver.releases:
         version = parse(release.version)
         for rule in driver.list_mode_rules(version):
-            for feature in (*capability.FEATURES, "file system", "file system ntfs", "file system zfs"):
+            for feature in FEATURES:
                 assert capability.find_cell(driver.capabilities, feature, version, rule.mode), (
                     feature,
                     release.version,
