@@ -9,7 +9,8 @@
 
 The second compares what the seeds so far draw. The third writes the answers that unit tests compare the walk with. API server,
 controllers and scheduler are real. KWOK and stand-ins are kubelet, provisioner and attacher: that a pod on a node starts is no
-proof. Between batches the objects that a whole server has are replaced: default classes, a default priority, CSIDrivers.
+proof. Between batches the objects that a whole server has are replaced: default classes, a default priority, CSIDrivers. A batch
+in which an exception is raised counts as failed, and the next one follows.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import argparse
 import os
 import random
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -32,7 +34,7 @@ from lab.handle import Lab
 from situations.random_clusters import made
 from situations.recorded_answers import Recording, store_recordings
 
-_COLUMNS = ("cases", "yes", "no", "placement", "unknown", "if assumed", "too hopeful", "too wary")
+_COLUMNS = ("cases", "yes", "no", "placement", "unknown", "if assumed", "too hopeful", "too wary", "failed")
 _ROWS = {
     "pod": "pods, by the scheduler", "admission": "pods, by admission", "workload": "workloads, by controllers",
     "replacement": "next pods, by revisions", "roll": "rolls, by drains",
@@ -85,8 +87,13 @@ class OracleRun:
             sizes = [count * (batch + 1) // batches - count * batch // batches for batch in range(batches)]
             for batch, size in enumerate(sizes):
                 if size:
-                    self._shared.replace(batch)
-                    self.compare(kind, batch, size)
+                    try:
+                        self._shared.replace(batch)
+                        self.compare(kind, batch, size)
+                    except Exception:
+                        print(f"{kind} {self._seed}-{batch}: failed\n{traceback.format_exc()}", flush=True)
+                        self._counts[kind]["failed"] += size
+                        self.has_failed = True
                     yield
         self._shared.delete()
 
@@ -148,7 +155,7 @@ class OracleRun:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Compare, and print; 1 where a prediction is wrong."""
+    """Compare, and print; 1 where a prediction is wrong or a batch failed."""
     parser = argparse.ArgumentParser(prog="python -m integration.oracle")
     parser.add_argument("--seed", default="1")
     parser.add_argument("--known-seeds", action="store_true")
