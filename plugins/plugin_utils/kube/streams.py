@@ -102,15 +102,29 @@ def read_messages(
     ]
     path = f"{kinds.POD.path(namespace, pod)}/exec?{urllib.parse.urlencode(query)}"
     socket = _open_socket(dynamic, path, namespace, pod, timeout)
+    receive, received = socket.frame_buffer.recv, 0
+
+    def receive_within_bounds(size: int) -> bytes:
+        """Receive a part of a message. The library reads a message of any size, and waits anew for each of its parts."""
+        nonlocal received
+        time_left = deadline - time.monotonic()
+        if time_left <= 0:
+            raise TimeoutError
+        socket.settimeout(time_left)
+        part: bytes = receive(size)
+        received += len(part)
+        if received > _LIMIT:
+            raise StreamError(
+                f"the connection to pod {namespace}/{pod} sent a message of more than {_LIMIT >> 20} MiB, expected output in "
+                "smaller messages. Check the kubelet of its node and what is between here and the API server",
+                "cut",
+            )
+        return part
+
+    socket.frame_buffer.recv = receive_within_bounds
     try:
         while True:
-            time_left = deadline - time.monotonic()
-            if time_left <= 0:
-                raise StreamError(
-                    f"{join_lines(' '.join(command))} in pod {namespace}/{pod} did not end within {timeout:.0f} s",
-                    "timeout",
-                )
-            socket.settimeout(time_left)
+            received = 0
             data = socket.recv()
             data = data.encode() if isinstance(data, str) else data
             if not data:
@@ -124,6 +138,9 @@ def read_messages(
         raise
     except Exception as error:
         # The library has its own classes for a timeout and a broken connection; in each case the end did not arrive.
+        if time.monotonic() >= deadline:
+            text = f"{join_lines(' '.join(command))} in pod {namespace}/{pod} did not end within {timeout:.0f} s"
+            raise StreamError(text, "timeout") from error
         raise StreamError(f"the connection to pod {namespace}/{pod} broke: {find_cause(error)}", "cut") from error
     finally:
         socket.close(timeout=1)
