@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 import traceback
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -39,6 +40,8 @@ CLAIMS = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"
 CLASS = "thin"
 RECORDS, COPIES = "kubewin", "kubewin-records"
+# Which share of the kills a run has, where it does not have all.
+DAY = int(os.environ.get("KUBEWIN_DAY") or time.strftime("%j"))
 KINDS = ("vsphere", "aws_ebs", "azure_disk", "azure_file", "gce_pd")
 FILES = {"orders.db": b"\x00\x1a\xff" * 3000, "Gr\u00fc\u00dfe/\u65e5\u672c.txt": b"2026-11-21\r\n", "empty": b""}
 
@@ -439,11 +442,12 @@ class Boundaries:
     """Every boundary of every request, each met once: by step, request, and before or after the server has done it.
 
     A request that only reads is met before it alone: after it nothing is different. reads: False to meet only those that write, each
-    state that they leave once: the cluster and the record are before a write as they were after the one before.
+    state that they leave once: the cluster and the record are before a write as they were after the one before. share: a share of them,
+    another one each day.
     """
 
-    def __init__(self, lab: Lab, story: Story, *, reads: bool = True) -> None:
-        self._lab, self._reads = lab, reads
+    def __init__(self, lab: Lab, story: Story, *, reads: bool = True, share: int = 1) -> None:
+        self._lab, self._reads, self._share = lab, reads, share
         self._paths = record_paths(lab, story)
         self.met: set[str] = set()
         # The copies of the record at the last death, until the next run has written to the cluster.
@@ -462,7 +466,8 @@ class Boundaries:
             self._left = None
         if not self._reads and self._left is not None and self._left == texts:
             return False
-        return f"{step} {when} {what}" not in self.met
+        boundary = f"{step} {when} {what}"
+        return boundary not in self.met and (zlib.crc32(boundary.encode()) + DAY) % self._share == 0
 
     def note(self, died: str) -> None:
         dummy, when, what = died.split(" ", 2)

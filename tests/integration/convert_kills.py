@@ -9,7 +9,7 @@ import random
 import threading
 from pathlib import Path
 
-from integration.convert import CLAIMS, Story, convert, in_process, plant, random_instant, remove, runs, shape
+from integration.convert import CLAIMS, DAY, Story, convert, in_process, plant, random_instant, remove, runs, shape
 from integration.convert_parts import (
     conversion,
     converted,
@@ -20,6 +20,9 @@ from integration.convert_parts import (
     untouched,
 )
 from lab.handle import Lab, eventually
+
+# Before a landing a conversion is killed at one of so many writes, at other ones each day.
+SHARE = 3
 
 
 def kill_at_random(lab: Lab, story: Story, seed: int, count: int) -> int:
@@ -79,16 +82,16 @@ def api_kills(lab: Lab, seed: int, count: int) -> None:
     print(f"{count} kills of the API server, seed {seed}, before requests {events}: 0 lost")
 
 
-def killed_before_and_after_every_write_it_goes_on(lab: Lab, _folder: Path) -> None:
+def killed_before_and_after_writes_it_goes_on(lab: Lab, _folder: Path, share: int = SHARE) -> None:
     expected = uninterrupted(lab, Story("calm"))
     story = Story("killed")
     plant(lab, story)
     uid = lab.api.get(f"{CLAIMS}/{story.claim}")["metadata"]["uid"]
-    deaths = killed_everywhere(lab, story, reads=False)
+    deaths = killed_everywhere(lab, story, reads=False, share=share)
     converted(lab, story, uid)
     assert shape(lab, story) == expected
-    print(f"{deaths} kills before and after writes: 0 lost")
-    assert deaths > 50
+    print(f"{deaths} kills before and after writes, one of {share} with KUBEWIN_DAY={DAY}: 0 lost")
+    assert deaths > 50 // share
     remove(lab, story)
 
 

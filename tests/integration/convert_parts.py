@@ -133,9 +133,9 @@ def uninterrupted(lab: Lab, story: Story) -> dict[str, Any]:
     return found
 
 
-def killed_everywhere(lab: Lab, story: Story, *, reads: bool = True, **how: Any) -> int:
-    """Convert with a death at every boundary of every request, or of every write; answers with how many that were."""
-    boundaries = Boundaries(lab, story, reads=reads)
+def killed_everywhere(lab: Lab, story: Story, *, reads: bool = True, share: int = 1, **how: Any) -> int:
+    """Convert with a death at every boundary of every request, of every write, or of a share; answers with how many that were."""
+    boundaries = Boundaries(lab, story, reads=reads, share=share)
     deaths = 0
     while (end := in_process(conversion(lab, story, **how), boundaries.decide)).result is None:
         deaths += 1

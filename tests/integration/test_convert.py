@@ -26,7 +26,7 @@ from integration.convert import (
 )  # fmt: skip
 from integration.convert_kills import (
     api_kills,
-    killed_before_and_after_every_write_it_goes_on,
+    killed_before_and_after_writes_it_goes_on,
     random_kills,
     undone_the_volume_is_what_it_was,
 )
@@ -84,7 +84,7 @@ def ready() -> Iterator[Lab]:
 
 # The longest first.
 TOLD = (
-    killed_before_and_after_every_write_it_goes_on,
+    killed_before_and_after_writes_it_goes_on,
     by_playbook_two_workloads_and_nothing_more_afterwards,
     a_rollback_planned_before_the_conversion_became_final_finds_nothing_to_do,
     a_final_run_planned_before_a_rollback_says_so_and_the_next_one_converts,
@@ -210,6 +210,11 @@ def test_a_thousand_random_kills(ready: Lab, tmp_path: Path) -> None:
 def test_fifty_kills_of_the_api_server(ready: Lab, tmp_path: Path) -> None:
     for seed in range(10):
         api_kills(ready, seed, count=5)
+
+
+@pytest.mark.torture
+def test_a_conversion_killed_before_and_after_every_write_goes_on(ready: Lab, tmp_path: Path) -> None:
+    killed_before_and_after_writes_it_goes_on(ready, tmp_path, share=1)
 
 
 @pytest.mark.torture
