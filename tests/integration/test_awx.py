@@ -26,6 +26,7 @@ from typing import Any
 import pytest
 import yaml
 from integration import awx_api, foreign
+from integration.convert import DAY
 from integration.kube import also_holds
 from integration.mesh import NODES, PROJECT, SUPPORT, Credential, Job, Mesh, Running, Watch, inventory_of, leaks, made
 from integration.playbooks import PATIENCE, Run, play
@@ -200,12 +201,13 @@ def reached(running: Running, events: int) -> bool:
     return len(running.events) >= events or running.over
 
 
-@pytest.mark.parametrize("moments", [2, pytest.param(MOMENTS, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("moments", [1, pytest.param(MOMENTS, marks=pytest.mark.torture)])
 def test_a_cancelled_upgrade_continues_within_a_minute_in_another_container(bench: Bench, moments: int) -> None:
-    """Every other one is cancelled by Receptor; of the others the container is killed."""
+    """Every other one is cancelled by Receptor; of the others the container is killed. Where there is one, this depends on the day."""
     has_the_driver(bench)
     dice, slowest, cut = random.Random(f"{SEED}-{moments}"), 0.0, 0
-    for moment in range(moments):
+    first = DAY % 2 if moments == 1 else 0
+    for moment in range(first, first + moments):
         asked = {
             "kubewin_upgrade_name": f"moment-{moment}-of-{moments}",
             "kubewin_upgrade_hook": "tasks",

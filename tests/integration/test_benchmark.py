@@ -12,8 +12,8 @@ from benchmark.comparisons import COMPARISONS
 from benchmark.readiness import _environment
 from integration.playbooks import ROOT
 
-# Daily the rig of all parts about hosts, and the part with the most around it; the others before a release.
-DAILY = ("single", "slices")
+# Daily the rig of all parts about hosts; the others before a release.
+DAILY = ("single",)
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every playbook on every ansible-core line, with --check and for real, on an empty cluster and on one with workloads.
 
-A test is one cell of that matrix, and its name says which. Each line tries all for real on a cluster with workloads, and what makes
-and clears it on an empty one; the main line adds an empty one with --check. As torture each line tries both on both. The cells of a
-line share a lab. Each of them makes the state that it
+A test is one cell of that matrix, and its name says which. Each line tries all for real, on a cluster with workloads or, what makes
+and clears it, on an empty one. The main line tries these on both, and adds an empty one with --check. As torture each line tries both
+on both. The cells of a line share a lab. Each of them makes the state that it
 begins with, so it runs alone too, and after any other; in their order little has to be made. What changes in the cluster, on the
 hosts and in the output directory is asserted: with --check nothing. Their account may do everything: which rights each one
 needs is tested elsewhere.
@@ -169,6 +169,8 @@ def modes(matrix: type[Matrix], cell: Cell) -> tuple[str, ...]:
     # test_build_csi_proxy checks the files that build_csi_proxy announces.
     check = ("check",) if matrix.core == MAIN and cell.cluster == EMPTY and cell.playbook != "build_csi_proxy" else ()
     made_or_cleared = cell.playbook in ("enable_csi", "remove", "build_csi_proxy")
+    if cell.variables == CHANGE and matrix.core != MAIN:
+        return ()
     return (*check, "real") if cell.cluster == USED or made_or_cleared else check
 
 
