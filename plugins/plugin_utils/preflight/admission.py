@@ -46,7 +46,7 @@ class Admission:
         self._check_resource_quota(pod, split)
         self._check_node_selector(pod, split)
         self._check_webhooks(pod, split)
-        return [answer for answer in split.list_answers("") if answer.answer != "yes"]
+        return split.list_stops()
 
     def _check_controller(self, pod: PodToStart, split: Split) -> None:
         if pod.admit.deleting:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from ..base.grouped import group_values
 from ..kube import kinds
 from ..kube.times import parse_time
 from .admission import Admission
@@ -28,7 +29,7 @@ from .usage import Usage, Workload
 from .verdict import Answer, Cause, ReportFinding, Roll, WorkloadVerdict
 from .volumes import VolumesEvaluation
 from .walk.pods import list_pods_to_start
-from .walk.steps import Places, PodToStart, Rule, StepAnswer
+from .walk.steps import Places, PodToStart, Rule, Split, StepAnswer
 from .walk.walk import Rules, Walks
 
 
@@ -46,26 +47,16 @@ class _NodeRule:
     """The kubelet of a node on which something is wrong that is about no single volume."""
 
     def __init__(self, index: Index, against: Mapping[str, tuple[ReportFinding, ...]]) -> None:
-        self._findings: dict[tuple[bool, str], list[tuple[int, ReportFinding]]] = {}
-        self._nodes = 0
-        for name, findings in against.items():
-            for finding in findings:
-                bit = index.bit.get(name, 0)
-                self._findings.setdefault((finding.severity != "blocker", finding.id), []).append((bit, finding))
-                self._nodes |= bit
+        pairs = [(index.bit.get(name, 0), finding) for name, findings in against.items() for finding in findings]
+        self._by_id = group_values(((pair[1].severity != "blocker", pair[1].id), pair) for pair in pairs)
 
     def __call__(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Where it keeps a pod from starting; nothing about other nodes."""
-        remaining, answers = nodes & self._nodes, []
-        for (doubt, dummy), findings in sorted(self._findings.items()):
-            found_nodes = unite(bit for bit, dummy in findings) & remaining
-            if found_nodes:
-                here_findings = tuple(finding for bit, finding in findings if bit & found_nodes)
-                answers.append(
-                    StepAnswer.from_findings("stage", "unknown" if doubt else "no", found_nodes, here_findings)
-                )
-                remaining &= ~found_nodes
-        return answers
+        split = Split("stage", nodes, pod.workload, "")
+        for (is_doubt, _id), pairs in sorted(self._by_id.items()):
+            findings = tuple(finding for bit, finding in pairs if bit & nodes)
+            split.note("unknown" if is_doubt else "no", unite(bit for bit, _finding in pairs), findings)
+        return split.list_stops()
 
 
 def evaluate(
@@ -117,9 +108,7 @@ def _check_node_plugins(index: Index, rules: Sequence[Rule]) -> Mapping[str, Seq
             for pod in list_pods_to_start(index, workload):
                 # The pods that run now end before the next ones start.
                 next_pod = replace(pod, expected=0)
-                answers[name] += (
-                    answer for rule in rules for answer in rule(next_pod, nodes) if answer.answer != "yes"
-                )
+                answers[name] += (answer for rule in rules for answer in rule(next_pod, nodes))
     return answers
 
 

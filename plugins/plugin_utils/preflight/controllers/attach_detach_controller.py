@@ -87,7 +87,7 @@ class AttachDetachController:
             )
             if subject is not None and subject.driver:
                 self._check_attaching(pod, subject, split, volume)
-            answers += split.list_answers("nothing keeps it from the node")
+            answers += split.list_answers()
         return answers
 
     def _list_answers(self, key: str) -> tuple[StepAnswer, ...]:

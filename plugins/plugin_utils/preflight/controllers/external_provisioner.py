@@ -55,11 +55,9 @@ class ExternalProvisioner:
             split = Split("provision", nodes, request.title, f"used by {pod.workload}", request.volume_key)
             storage_class = self._claims.find_class(request)
             waits = self._claims.is_bound_late(request)
-            if not request.open or (not waits and self._claims.find_candidates(request)):
-                answers += split.list_answers("no volume has to be provisioned for it")
-                continue
-            if storage_class is None or not storage_class.driver:
-                answers += split.list_answers("nothing provisions volumes of its class")
+            is_served = not request.open or (not waits and self._claims.find_candidates(request))
+            if is_served or storage_class is None or not storage_class.driver:
+                answers += split.list_answers()
                 continue
             static = static or self._claims.share_static_volumes(pod)
             nodes_left = nodes & ~static.sure[request.volume_key]
@@ -70,7 +68,7 @@ class ExternalProvisioner:
                 self._check_room(request, storage_class, split, nodes_left)
             for finding in self._find_controller_faults(storage_class):
                 split.note("unknown" if finding.doubt else "no", nodes_left, (finding,))
-            answers += split.list_answers(f"{storage_class.driver} provisions it")
+            answers += split.list_answers()
         return answers + answer_without_claims("provision", pod, nodes)
 
     def _check_parameters(self, storage_class: ObservedClass, split: Split, nodes: int) -> None:

@@ -39,12 +39,12 @@ class PersistentVolumeController:
                 if "persistentvolumeclaims" not in self._index.unread:
                     message = f"{pod.workload} uses the claim, but the claim does not exist"
                     split.block(nodes, "CSI-V27", message, "create the claim, or correct the workload")
-                answers += split.list_answers("claims could not be read")
+                answers += split.list_answers()
                 continue
             if request.foreign:
                 message = f"claim {request.claim.key} exists and belongs to no pod, so no pod may use it as its own"
                 split.block(nodes, "CSI-V40", message, "rename the claim's volume in the pod, or delete the claim")
-                answers += split.list_answers("")
+                answers += split.list_answers()
                 continue
             if request.claim.deleting:
                 volume = request.volume
@@ -53,14 +53,12 @@ class PersistentVolumeController:
                 remedy = "before its last pod ends, set persistentVolumeReclaimPolicy of the volume to Retain"
                 split.block(nodes, "CSI-V24", message, remedy)
             if request.bound:
-                because = self._check_bound_claim(request, split)
+                self._check_bound_claim(request, split)
             elif request.claim.volume:
-                because = self._check_named_volume(request, split)
-            elif request.volume is not None:
-                because = f"volume {request.volume.name} is reserved for it"
-            else:
+                self._check_named_volume(request, split)
+            elif request.volume is None:
                 static = static or self._claims.share_static_volumes(pod)
-                because = self._check_unbound_claim(request, pod, split, static)
+                self._check_unbound_claim(request, pod, split, static)
                 if not self._claims.is_provisioned(request) and self._claims.is_contended(request):
                     message = "more claims than free volumes of its class fit, and another claim may take the last one"
                     split.doubt(nodes, "CSI-V41", message, "create a volume for each claim, or set spec.volumeName")
@@ -68,12 +66,12 @@ class PersistentVolumeController:
                 if unsure and not self._claims.is_provisioned(request):
                     message = "several volumes fit, and another claim of the pod may take the last one"
                     split.doubt(unsure, "CSI-V41", message, "set spec.volumeName in each claim")
-            answers += split.list_answers(because)
+            answers += split.list_answers()
         return answers + answer_without_claims("bind", pod, nodes)
 
     # Bound claims
 
-    def _check_bound_claim(self, request: Request, split: Split) -> str:
+    def _check_bound_claim(self, request: Request, split: Split) -> None:
         claim, volume = request.claim, request.volume
         remedy = "restore the volume from a record, with claimRef.uid of this claim; do not delete the claim"
         if claim.phase == "Lost":
@@ -84,7 +82,6 @@ class PersistentVolumeController:
         elif volume.claim and (volume.claim, volume.claim_uid) != (claim.key, claim.uid):
             # One without claimRef is bound again (pv_controller.go, syncBoundClaim).
             _refuse_other_claims_volume(claim, volume, split)
-        return f"it is bound to volume {claim.volume}"
 
     def _refuse_missing_volume(self, claim: ObservedClaim, split: Split, id_: str, remedy: str) -> None:
         if "persistentvolumes" not in self._index.unread:
@@ -92,16 +89,15 @@ class PersistentVolumeController:
 
     # Claims without a volume
 
-    def _check_named_volume(self, request: Request, split: Split) -> str:
+    def _check_named_volume(self, request: Request, split: Split) -> None:
         """A claim that names its volume itself and is not bound yet."""
         claim, volume = request.claim, request.volume
-        because = f"it requests volume {claim.volume}, which is available"
         if volume is None:
             self._refuse_missing_volume(
                 claim, split, "CSI-V40", "create the volume, or a claim without spec.volumeName"
             )
         elif is_reserved_for(volume, claim):
-            return because
+            return
         elif volume.claim:
             _refuse_other_claims_volume(claim, volume, split)
         elif misfit := _format_error(request, volume):
@@ -109,30 +105,28 @@ class PersistentVolumeController:
             split.block(split.nodes, "CSI-V40", message, "create a claim that fits the volume")
         elif claim.narrowed:
             _report_narrowed_claim(claim, split)
-        return because
 
-    def _check_unbound_claim(self, request: Request, pod: PodToStart, split: Split, static: Static) -> str:
+    def _check_unbound_claim(self, request: Request, pod: PodToStart, split: Split, static: Static) -> None:
         """A claim that names no volume and has none."""
         claim = request.claim
         if "storageclasses" in self._index.unread:
-            return "StorageClasses could not be read"
+            return
         if claim.narrowed:
             _report_narrowed_claim(claim, split)
-            return ""
+            return
         mode = storage_class.binding_mode if (storage_class := self._claims.find_class(request)) is not None else ""
         if mode not in ("", WAITS, "Immediate"):
             message = f"volumeBindingMode of its StorageClass is {mode}, expected Immediate or WaitForFirstConsumer"
             split.doubt(split.nodes, "CSI-V41", message, "use a newer release of the collection")
-            return ""
-        candidates = self._claims.find_candidates(request)
+            return
         if not self._claims.is_bound_late(request):
-            if candidates:
-                return f"volume {candidates[0].name} fits"
+            if self._claims.find_candidates(request):
+                return
             if not self._claims.is_provisioned(request):
                 split.block(split.nodes, *self._explain_unprovisioned_claim(request))
             else:
                 self._report_waiting_claim(request, split)
-            return "a volume is provisioned for it"
+            return
         self._refuse_unfit_reserved_volume(request, split)
         if claim.selected_node in self._index.bit:
             # On success other nodes may reach it. If the node is gone, the external-provisioner asks the scheduler for another one
@@ -147,12 +141,6 @@ class PersistentVolumeController:
         if not self._claims.is_provisioned(request):
             undecided = split.nodes & ~static.sure[request.volume_key] & ~static.maybe[request.volume_key]
             split.block(undecided, *self._explain_unprovisioned_claim(request))
-            return f"one of {len(candidates)} volumes of StorageClass {request.storage_class} fits"
-        return (
-            "a volume is provisioned for it"
-            if not candidates
-            else f"one of {len(candidates)} volumes fits, or one is provisioned"
-        )
 
     def _refuse_unfit_reserved_volume(self, request: Request, split: Split) -> None:
         """A volume that the scheduler takes for a claim wherever it is reachable, and waits in vain until it is bound."""

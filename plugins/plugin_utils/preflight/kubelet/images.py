@@ -33,4 +33,4 @@ class KubeletImages:
                     split.doubt(
                         built_nodes, "CSI-W09", message, "select nodes by label node.kubernetes.io/windows-build"
                     )
-        return [answer for answer in split.list_answers("") if answer.answer != "yes"]
+        return split.list_stops()

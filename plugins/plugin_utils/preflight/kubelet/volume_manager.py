@@ -36,7 +36,7 @@ class VolumeManager:
         for volume, key in self._subjects.list_keys(pod):
             subject = self._subjects.subjects.get(key)
             if volume not in pod.devices or (subject is not None and subject.is_block):
-                answers.append(StepAnswer("publish", "yes", nodes, volume, "the pod takes it as it is"))
+                answers.append(StepAnswer("publish", "yes", nodes, volume))
                 continue
             message = "a container lists it in volumeDevices, but its volumeMode is Filesystem"
             object_name, evidence = (

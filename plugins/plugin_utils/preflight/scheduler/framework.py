@@ -72,23 +72,23 @@ class Scheduler:
         self.infos.send_away(pod.leaving)
         for plugin in self._of_bound_pods if pod.node else self._filters:
             plugin.filter_pod(pod, split)
-        return [*split.list_answers("the scheduler may put it there"), *self._filter_by_claims(pod, nodes)]
+        return [*split.list_answers(), *self._filter_by_claims(pod, nodes)]
 
     def filter_lasting(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Where the scheduler may put a pod, of nodes with its labels and taints, once they have room and work."""
         split = _split_nodes(pod, nodes)
         for filter_pod in self._lasting:
             filter_pod(pod, split)
-        return [*split.list_answers("the scheduler may put it there"), *self._filter_by_claims(pod, nodes)]
+        return [*split.list_answers(), *self._filter_by_claims(pod, nodes)]
 
     def _filter_by_claims(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         answers = []
         for request in self.claims.list_requests(pod):
             split = _split_nodes(pod, nodes, request.volume_key)
             self._restrictions.filter_claim(request, pod, split)
-            because = self._binding.filter_claim(request, pod, split)
+            self._binding.filter_claim(request, pod, split)
             self._zone.filter_claim(request, pod, split)
-            answers += split.list_answers(because)
+            answers += split.list_answers()
         return answers
 
     def find_fixed_nodes(self, pod: PodToStart) -> tuple[int, int]:
@@ -126,7 +126,7 @@ class Scheduler:
         self._check_profile(pod, split)
         for filter_pod in self._of_node_plugins:
             filter_pod(pod, split)
-        return split.list_answers("its pod starts there again")
+        return split.list_stops()
 
     def depends_on_other_pods(self, shape: PodShape) -> bool:
         """Whether room on the nodes is not all that decides: rules of a pod about others, or pods that it may preempt."""

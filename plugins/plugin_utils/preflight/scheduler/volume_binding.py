@@ -31,23 +31,20 @@ class VolumeBinding:
         self._migrated_nodes: dict[str, int] = {}
         self._topology_keys: dict[str, tuple[str, ...]] = {}
 
-    def filter_claim(self, request: Request, pod: PodToStart, split: Split) -> str:
-        """Note the nodes from which the volume is not reached; returns why the others are ok."""
+    def filter_claim(self, request: Request, pod: PodToStart, split: Split) -> None:
+        """Note the nodes from which the volume is not reached."""
         if request.missing:
-            return "the claim does not exist"
+            return
         volume = self._claims.find_volume(request)
         if volume is not None:
             self._filter_by_affinity(request, volume, split)
-            return f"volume {volume.name} is reachable there"
-        if request.open and not self._claims.is_bound_late(request) and self._claims.find_candidates(request):
+        elif request.open and not self._claims.is_bound_late(request) and self._claims.find_candidates(request):
             message = f"{request.volume_key}: several volumes fit, and different nodes reach them"
             split.doubt(split.nodes, "CSI-W21", message, "set spec.volumeName in the claim")
-            return ""
-        if not request.open or self._claims.is_bound_late(request):
+        elif not request.open or self._claims.is_bound_late(request):
             self._check_free_volumes(request, split)
-            return "its volume is selected or provisioned where the pod goes"
-        self._check_immediate_provisioning(request, split)
-        return "its volume is reachable wherever it is provisioned"
+        else:
+            self._check_immediate_provisioning(request, split)
 
     def _check_free_volumes(self, request: Request, split: Split) -> None:
         """Free in-tree volumes: the scheduler chooses one by its node affinity as written, and translates that before it binds the volume

@@ -69,8 +69,8 @@ class StepAnswer:
     """What one step says of a pod on some nodes.
 
     answer: whether it passes the step. nodes: a set of nodes of the index. volume: one of PodToStart.volumes, empty for an
-    answer about the pod as a whole. findings: what explains an answer that is not yes; never empty there. They reach the
-    report only when the workload is not ready.
+    answer about the pod as a whole. because: why not. findings: what explains an answer that is not yes; never empty there.
+    They reach the report only when the workload is not ready.
     """
 
     step: Step
@@ -131,16 +131,20 @@ class Split:
         """The nodes of which this was noted."""
         return unite(nodes for nodes, _findings in self._noted[answer]) & self.nodes
 
-    def list_answers(self, because: str) -> list[StepAnswer]:
-        """The answers. because: why it passes where nothing was noted."""
+    def list_answers(self) -> list[StepAnswer]:
+        """What was noted, and that all other nodes pass."""
+        answers = self.list_stops()
+        remaining = self.nodes & ~unite(answer.nodes for answer in answers)
+        return [*answers, StepAnswer(self._step, "yes", remaining, self._volume)] if remaining else answers
+
+    def list_stops(self) -> list[StepAnswer]:
+        """What was noted; nothing about the nodes that pass."""
         remaining, answers = self.nodes, []
         for answer, noted in self._noted.items():
             for nodes, make in noted:
                 if covered := nodes & remaining:
                     answers.append(StepAnswer.from_findings(self._step, answer, covered, make(), self._volume))
                     remaining &= ~covered
-        if remaining:
-            answers.append(StepAnswer(self._step, "yes", remaining, self._volume, because))
         return answers
 
 
@@ -149,4 +153,4 @@ def answer_without_claims(step: Step, pod: PodToStart, nodes: int) -> list[StepA
     names = [f"inline {inline.name}" for inline in pod.inline]
     if not names and not pod.volumes:
         names = [""]
-    return [StepAnswer(step, "yes", nodes, volume, "no claim is needed") for volume in names]
+    return [StepAnswer(step, "yes", nodes, volume) for volume in names]
