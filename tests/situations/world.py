@@ -18,7 +18,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import Obser
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.admission import PriorityClass, Webhook
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import (
     ObservedCluster,
-    ObservedConfigMap,
     ObservedController,
     ObservedDriver,
     ObservedNamespace,
@@ -152,7 +151,7 @@ class World:
             drivers=tuple(ObservedDriver.from_object(one) for one in self.of("CSIDriver")),
             controllers=tuple(one for one in deployments if one is not None),
             namespaces=tuple(ObservedNamespace.from_object(one) for one in self.of("Namespace")),
-            config_maps=self._config_maps(templates, [one for one in deployments if one is not None]),
+            feature_states=self._feature_states(templates, [one for one in deployments if one is not None]),
             runtime_classes=tuple(ObservedRuntimeClass.from_object(one) for one in self.of("RuntimeClass")),
             priority_classes=tuple(PriorityClass.from_object(one) for one in self.of("PriorityClass")),
             service_accounts=self._service_accounts(templates),
@@ -174,21 +173,17 @@ class World:
         metadata = (one["metadata"] for one in self.of("ServiceAccount"))
         return tuple(key for one in metadata if (key := f"{one['namespace']}/{one['name']}") in named)
 
-    def _config_maps(
+    def _feature_states(
         self, templates: list[ObservedTemplate], controllers: list[ObservedController]
-    ) -> tuple[ObservedConfigMap, ...]:
+    ) -> dict[str, dict[str, str] | None]:
         """Those that there are, and those that the pass would find absent."""
         unread = {one.resource for one in self.unread}
         there = {(one["metadata"]["namespace"], one["metadata"]["name"]): one for one in self.of("ConfigMap")}
         if "configmaps" in unread:
-            return ()
+            return {}
         names = None if "namespaces" in unread else frozenset(one["metadata"]["name"] for one in self.of("Namespace"))
         asked = list_config_maps(controllers, templates, names)
-        found = [
-            ObservedConfigMap.from_object(there[place]) if place in there else ObservedConfigMap(*place, exists=False)
-            for place in asked
-        ]
-        return tuple(found)
+        return {"/".join(key): there[key].get("data") or {} if key in there else None for key in asked}
 
     def _cluster(self) -> ObservedCluster:
         version = next(self.of("ClusterVersion"), None)

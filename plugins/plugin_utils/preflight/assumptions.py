@@ -90,9 +90,9 @@ def collect_assumptions(
         dependencies = [*of_nodes, *_list_dependencies(index, subjects, workload, servers)]
         if upgrades:
             dependencies += _list_node_dependencies(index, subjects, workload)
-        for dependency in dependencies:
-            group = _GROUP_OF.get(dependency.kind, "fields")
-            names[group][dependency.kind][dependency.name] = None
+        for kind, name in dependencies:
+            group = _GROUP_OF.get(kind, "fields")
+            names[group][kind][name] = None
             workloads[group][workload.key] = None
     return tuple(
         Assumption(
@@ -110,7 +110,7 @@ def _list_service_lists(index: Index) -> Iterable[Dependency]:
     """The lists from which the operator's daemon starts csi-proxy and the kubelet again, as their start mode is manual."""
     versions = {node.annotations.get(wmco.DESIRED) for node in index.list_nodes(index.windows)}
     for version in sorted(filter(None, versions)):
-        yield Dependency("ConfigMap", f"windows-services-{version} of the Windows Machine Config Operator")
+        yield "ConfigMap", f"windows-services-{version} of the Windows Machine Config Operator"
 
 
 def _list_dependencies(
@@ -120,23 +120,22 @@ def _list_dependencies(
     if workload.template is not None:
         yield from workload.template.dependencies
     else:
-        yield Dependency("field", f"spec of {workload.key}, which has no template")
+        yield "field", f"spec of {workload.key}, which has no template"
     for key in subjects.by_workload.get(workload.key, ()):
         subject = subjects.subjects[key]
         providers = index.providers.get(subject.driver, ())
         if subject.source.secret or subject.source.field == "azureFile":
-            yield Dependency("Secret", f"of {subject.title}")
+            yield "Secret", f"of {subject.title}"
         if subject.source.server in servers:
-            yield Dependency("SMB server with several Secrets", subject.source.server)
-        for kind, field in subject.assumed:
-            yield Dependency(kind, f"{field} of {subject.title}")
+            yield "SMB server with several Secrets", subject.source.server
+        yield from ((kind, f"{field} of {subject.title}") for kind, field in subject.assumed)
         if subject.restored and any(provider.plugin and not provider.plugin.host_process for provider in providers):
-            yield Dependency("restored disk", subject.title)
+            yield "restored disk", subject.title
         if subject.source.field == "flexVolume" or (subject.driver and subject.driver not in BY_NAME):
-            yield Dependency("unknown driver", subject.driver or f"flexVolume of {subject.title}")
+            yield "unknown driver", subject.driver or f"flexVolume of {subject.title}"
         driver = index.csi_drivers.get(subject.driver)
         fields = (field for field in ASSUMED_OF_DRIVERS if driver is not None and driver.spec.get(field))
-        yield from (Dependency("field", f"{field} of CSIDriver {subject.driver}") for field in fields)
+        yield from (("field", f"{field} of CSIDriver {subject.driver}") for field in fields)
         yield from (dependency for plugin in providers for dependency in plugin.dependencies)
 
 
@@ -147,14 +146,14 @@ def _list_node_dependencies(index: Index, subjects: Subjects, workload: Workload
         terms = template.placement.terms or ()
         keys = {key for key, _value in template.placement.selector} | {part.key for term in terms for part in term}
         keys |= {"nodeName"} if template.node or any(part.field for term in terms for part in term) else set()
-        yield from (Dependency("node reference", f"{key} of {workload.key}") for key in sorted(keys - _OF_EVERY_NODE))
+        yield from (("node reference", f"{key} of {workload.key}") for key in sorted(keys - _OF_EVERY_NODE))
     for key in subjects.by_workload.get(workload.key, ()):
         subject = subjects.subjects[key]
         of_node = any(part.key in _OF_ONE_NODE or part.field for term in subject.terms or () for part in term)
         if of_node or subject.source.field in ("local", "hostPath"):
-            yield Dependency("node reference", f"local disk of {subject.title}")
+            yield "node reference", f"local disk of {subject.title}"
         if any(provider.plugin and provider.plugin.gate.pipes for provider in index.providers.get(subject.driver, ())):
-            yield Dependency("service of Windows", "csi-proxy on nodes that the upgrade replaces")
+            yield "service of Windows", "csi-proxy on nodes that the upgrade replaces"
 
 
 def _sentence(text: str, names: Mapping[str, Mapping[str, None]]) -> str:

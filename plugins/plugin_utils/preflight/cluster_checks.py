@@ -24,12 +24,8 @@ from .verdict import ReportFinding
 def view(snapshot: Snapshot, driver: Driver) -> model.DriverSnapshot:
     """The cluster as a deployment of one driver observes it."""
     live = next((observed_driver for observed_driver in snapshot.drivers if observed_driver.name == driver.name), None)
-    states = driver.feature_states
-    maps = {
-        config_map.namespace: config_map.data if config_map.exists else None
-        for config_map in snapshot.config_maps
-        if states is not None and config_map.name == states.name
-    }
+    states = driver.feature_states.name if driver.feature_states is not None else ""
+    keys = ((key, *key.split("/")) for key in snapshot.feature_states)
     return model.DriverSnapshot(
         kubernetes=snapshot.cluster.kubernetes,
         nodes=tuple(node for node in snapshot.nodes if node.windows),
@@ -40,7 +36,7 @@ def view(snapshot: Snapshot, driver: Driver) -> model.DriverSnapshot:
         # Admission is evaluated for the next pods of node plugins, in workloads.py.
         namespaces={},
         csi_driver=None if live is None else {"metadata": {"name": live.name}, "spec": live.spec},
-        feature_states=maps,
+        feature_states={namespace: snapshot.feature_states[key] for key, namespace, name in keys if name == states},
         storage_class=None,
         openshift=snapshot.cluster.openshift,
     )

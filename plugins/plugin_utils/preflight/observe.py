@@ -29,7 +29,6 @@ from . import wire
 from .facts.admission import PriorityClass, Webhook
 from .facts.cluster import (
     ObservedCluster,
-    ObservedConfigMap,
     ObservedController,
     ObservedDriver,
     ObservedNamespace,
@@ -170,7 +169,7 @@ class _Pass:
             quotas=self._list(kinds.RESOURCE_QUOTA, wire.QuotaList, _map_each(ResourceQuota.from_object)),
             limit_ranges=self._list(kinds.LIMIT_RANGE, wire.LimitRangeList, _map_each(LimitRange.from_object)),
             missing_webhooks=self._read_missing_webhooks(),
-            config_maps=self._read_config_maps(list_config_maps(controllers, kept_templates, names)),
+            feature_states=self._read_feature_states(list_config_maps(controllers, kept_templates, names)),
             # Last, because all of the above adds to it.
             unread=tuple(dict.fromkeys(self._unread)),
         )
@@ -292,14 +291,14 @@ class _Pass:
             wmco=releases[-1] if releases else "",
         )
 
-    def _read_config_maps(self, keys: Iterable[tuple[str, str]]) -> tuple[ObservedConfigMap, ...]:
-        """Each by its name. What may not be read is left out, so that it is not taken for one that is not there."""
-        maps = {key: self._get(kinds.CONFIG_MAP, key[1], key[0]) for key in keys}
-        return tuple(
-            ObservedConfigMap(*key, exists=False) if config_map is None else ObservedConfigMap.from_object(config_map)
+    def _read_feature_states(self, keys: Iterable[tuple[str, str]]) -> dict[str, dict[str, str] | None]:
+        """What may not be read is left out, so that it is not taken for a ConfigMap that is not there."""
+        maps = {f"{namespace}/{name}": self._get(kinds.CONFIG_MAP, name, namespace) for namespace, name in keys}
+        return {
+            key: None if config_map is None else dict(config_map.get("data") or {})
             for key, config_map in maps.items()
             if not isinstance(config_map, Unread)
-        )
+        }
 
 
 def _map_each(fact: Callable[[Mapping[str, Any]], T]) -> Callable[[Items], Iterable[T]]:

@@ -95,26 +95,6 @@ class ObservedNamespace:
 
 
 @dataclass(frozen=True, slots=True)
-class ObservedConfigMap:
-    """A ConfigMap that was asked for: a driver's feature states.
-
-    exists: False if the server has none. One that was not read is not in a snapshot.
-    """
-
-    namespace: str
-    name: str
-    data: Mapping[str, str] = field(default_factory=dict)
-    exists: bool = True
-
-    @classmethod
-    def from_object(cls, item: Mapping[str, Any]) -> ObservedConfigMap:
-        """Read a core/v1 ConfigMap: metadata (namespace, name), data."""
-        metadata = item["metadata"]
-        data = {key: str(value) for key, value in (item.get("data") or {}).items()}
-        return cls(str(metadata["namespace"]), str(metadata["name"]), data)
-
-
-@dataclass(frozen=True, slots=True)
 class ObservedRuntimeClass:
     """A RuntimeClass: what it adds to the placement of its pods, and to their requests."""
 

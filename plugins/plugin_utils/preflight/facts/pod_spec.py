@@ -7,21 +7,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from .fields import POD_SPEC, find_assumed
 
-
-@dataclass(frozen=True, slots=True)
-class Dependency:
-    """Something that a pod needs and that the report does not read. kind: of an object as in the API, or of a
-    field as in the table of fields. name: "namespace/name" of an object in a namespace."""
-
-    kind: str
-    name: str
-
+# Something that a pod needs and that the report does not read: its kind, of an object as in the API or of a field as in the
+# table of fields, and its name, "namespace/name" of an object in a namespace.
+Dependency = tuple[str, str]
 
 # The kubelet refuses the volume if the path is not there (pkg/volume/hostpath/host_path.go, checkTypeInternal). Nothing makes
 # a pipe either; those of csi-proxy are evaluated with the node.
@@ -30,17 +23,17 @@ _MUST_EXIST = frozenset({"BlockDevice", "CharDevice", "Directory", "File", "Sock
 
 def find_dependencies(spec: Mapping[str, Any], namespace: str) -> tuple[Dependency, ...]:
     """Read a whole core/v1 PodSpec: what it depends on, each once."""
-    pairs = dict.fromkeys(_list_of_pod(spec, namespace))
-    return _share_dependencies(tuple((kind, sys.intern(name)) for kind, name in pairs))
+    dependencies = dict.fromkeys(_list_of_pod(spec, namespace))
+    return _share_dependencies(tuple((kind, sys.intern(name)) for kind, name in dependencies))
 
 
 @lru_cache(maxsize=4096)
-def _share_dependencies(pairs: tuple[tuple[str, str], ...]) -> tuple[Dependency, ...]:
+def _share_dependencies(dependencies: tuple[Dependency, ...]) -> tuple[Dependency, ...]:
     """Most templates of a cluster depend on the same."""
-    return tuple(Dependency(kind, name) for kind, name in pairs)
+    return dependencies
 
 
-def _list_of_pod(spec: Mapping[str, Any], namespace: str) -> Iterator[tuple[str, str]]:
+def _list_of_pod(spec: Mapping[str, Any], namespace: str) -> Iterator[Dependency]:
     yield from find_assumed(spec, POD_SPEC, "spec")
     for claim in spec.get("resourceClaims") or ():
         yield "device", str(claim.get("resourceClaimTemplateName") or claim.get("resourceClaimName") or "")
@@ -54,7 +47,7 @@ def _list_of_pod(spec: Mapping[str, Any], namespace: str) -> Iterator[tuple[str,
         yield from _list_of_volume(volume, namespace)
 
 
-def _list_of_container(container: Mapping[str, Any], namespace: str) -> Iterator[tuple[str, str]]:
+def _list_of_container(container: Mapping[str, Any], namespace: str) -> Iterator[Dependency]:
     yield "image", str(container.get("image") or "")
     yield from _list_of_resources(container)
     for variable in container.get("env") or ():
@@ -64,12 +57,12 @@ def _list_of_container(container: Mapping[str, Any], namespace: str) -> Iterator
         yield from _reference(source, namespace, configMapRef="ConfigMap", secretRef="Secret")
 
 
-def _list_of_resources(holder: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _list_of_resources(holder: Mapping[str, Any]) -> Iterator[Dependency]:
     resources = holder.get("resources") or {}
     yield from (("device", str(claim.get("name"))) for claim in resources.get("claims") or ())
 
 
-def _list_of_volume(volume: Mapping[str, Any], namespace: str) -> Iterator[tuple[str, str]]:
+def _list_of_volume(volume: Mapping[str, Any], namespace: str) -> Iterator[Dependency]:
     yield from _reference(volume, namespace, configMap="ConfigMap")
     secret = volume.get("secret") or {}
     if secret and not secret.get("optional"):
@@ -93,7 +86,7 @@ def _list_of_volume(volume: Mapping[str, Any], namespace: str) -> Iterator[tuple
         yield "host path", place
 
 
-def _reference(holder: Mapping[str, Any], namespace: str, **fields: str) -> Iterator[tuple[str, str]]:
+def _reference(holder: Mapping[str, Any], namespace: str, **fields: str) -> Iterator[Dependency]:
     for field, kind in fields.items():
         if (reference := holder.get(field)) and not reference.get("optional"):
             yield kind, f"{namespace}/{reference.get('name')}"

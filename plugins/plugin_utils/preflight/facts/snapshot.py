@@ -18,7 +18,6 @@ from ...kube.node import ObservedNode
 from .admission import PriorityClass, Webhook
 from .cluster import (
     ObservedCluster,
-    ObservedConfigMap,
     ObservedController,
     ObservedDriver,
     ObservedNamespace,
@@ -49,6 +48,7 @@ class Snapshot:
 
     hosts_at: by the controller's clock, which dated what hosts saw.
     service_accounts: of those that templates name, the ones that exist, "namespace/name".
+    feature_states: data of the ConfigMaps that drivers have for these, by "namespace/name"; None if the server has none.
     missing_webhooks: those of new pods and of what these need whose Service does not exist.
     shapes: of all pods that have not finished; pods_on: by node, their numbers there, below "" those of pods that wait for a node.
     """
@@ -71,7 +71,7 @@ class Snapshot:
     drivers: tuple[ObservedDriver, ...] = ()
     controllers: tuple[ObservedController, ...] = ()
     namespaces: tuple[ObservedNamespace, ...] = ()
-    config_maps: tuple[ObservedConfigMap, ...] = ()
+    feature_states: Mapping[str, Mapping[str, str] | None] = field(default_factory=dict)
     runtime_classes: tuple[ObservedRuntimeClass, ...] = ()
     priority_classes: tuple[PriorityClass, ...] = ()
     service_accounts: tuple[str, ...] = ()

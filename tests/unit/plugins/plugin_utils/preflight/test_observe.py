@@ -96,7 +96,7 @@ def test_a_snapshot_has_the_evaluated_objects_and_none_that_only_linux_uses(undi
         f"StatefulSet {pod.namespace}/{pod.owner.partition('/')[2]}" for pod in on_windows if pod.plugin is None
     }
     assert [one.observed.name for one in undisturbed.controllers] == ["vsphere-csi-controller"]
-    assert [one.name for one in undisturbed.config_maps] == ["internal-feature-states.csi.vsphere.vmware.com"]
+    assert [*undisturbed.feature_states] == [f"{PLUGINS}/internal-feature-states.csi.vsphere.vmware.com"]
     assert undisturbed.unread == ()
     assert undisturbed.cluster.kubernetes == "v1.36.3"
 
@@ -516,4 +516,4 @@ def test_a_configmap_outside_the_listed_namespaces_is_read_too() -> None:
         SHELVES, objects=OBJECTS, trouble=lambda asked: Trouble(403) if asked.path.endswith("/namespaces") else None
     ) as peer:
         found = on(peer)
-    assert [(one.namespace, one.exists) for one in found.config_maps if one.namespace == PLUGINS] == [(PLUGINS, True)]
+    assert found.feature_states[f"{PLUGINS}/internal-feature-states.csi.vsphere.vmware.com"] is not None
