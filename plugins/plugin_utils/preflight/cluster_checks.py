@@ -101,19 +101,15 @@ def _downgrade(finding: ReportFinding) -> ReportFinding:
 def find_lacking_sidecars(
     part: Literal["provisioner", "attacher"], driver: Driver, controller: ObservedController, moved: frozenset[str]
 ) -> Iterator[ReportFinding]:
-    """That a driver's controller lacks a sidecar, or has it in a release that does not know the plugins in moved.
-
-    Distributions keep the word of part in the sidecar's name.
-    """
-    deployment = f"Deployment {controller.observed.namespace}/{controller.observed.name}"
-    image = next((image for name, image in controller.images if part in f"{name} {image}"), None)
+    """That a driver's controller lacks a sidecar, or has it in a release that does not know the plugins in moved."""
+    image = controller.find_image(part)
     if image is None:
         evidence = (f"containers: {', '.join(name for name, dummy in controller.images)}",)
         remedy = f"add the external-{part} as in the driver's own manifest for its release"
         if part == "attacher" and not driver.csi_driver.get("attachRequired", True):
             # The driver's own manifest has none.
             remedy = f"recreate CSIDriver {driver.name} with attachRequired: false, as in the driver's own manifest"
-        yield create_finding("CSI-C14", deployment, f"it runs no external-{part}", evidence, remedy)
+        yield create_finding("CSI-C14", controller.title, f"it runs no external-{part}", evidence, remedy)
         return
     plugin = in_tree.find_by_name(driver.in_tree) if driver.in_tree in moved else None
     version = parse_image_tag(image)
@@ -122,4 +118,6 @@ def find_lacking_sidecars(
     minimum_release = plugin.provisioner if part == "provisioner" else plugin.attacher
     if version.release < parse(minimum_release).release:
         message = f"its external-{part} {version} does not support {plugin.plugin}, expected {minimum_release} or later"
-        yield create_finding("CSI-C17", deployment, message, (f"image: {image}",), "upgrade the driver's installation")
+        yield create_finding(
+            "CSI-C17", controller.title, message, (f"image: {image}",), "upgrade the driver's installation"
+        )

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from functools import cached_property, reduce
 from itertools import chain
 from operator import or_
@@ -26,6 +27,7 @@ from ..catalog.versions import Version, parse
 from ..drivers.rollout.scheduling import explain_exclusion, matches_expression, tolerates
 from ..kube.labels import MANAGER
 from ..kube.node import ObservedNode, Taint
+from ..kube.times import parse_time
 from .facts.admission import SYSTEM_CLASSES, PodToAdmit, PriorityClass
 from .facts.cluster import ObservedController
 from .facts.nodes import DriverEntry, ObservedCsiNode, ObservedHost
@@ -94,6 +96,9 @@ class Index:
         self.service_accounts = frozenset(snapshot.service_accounts)
         self.quotas = group_values((quota.namespace, quota) for quota in snapshot.quotas)
         self.limit_ranges = group_values((limit_range.namespace, limit_range) for limit_range in snapshot.limit_ranges)
+        self.templates = {
+            (template.kind, template.namespace, template.name): template for template in snapshot.templates
+        }
         self.csi_drivers = {driver.name: driver for driver in snapshot.drivers}
         self.namespaces = {namespace.name: namespace for namespace in snapshot.namespaces}
         self.hosts: dict[str, ObservedHost] = {host.node: host for host in snapshot.hosts}
@@ -302,15 +307,7 @@ class Index:
     def find_controller(self, driver: Driver) -> ObservedController | None:
         """A driver's controller; of several one that is available, then the first by name."""
         controllers = [candidate for candidate in self.snapshot.controllers if candidate.driver == driver.key]
-        return min(
-            controllers,
-            key=lambda candidate: (
-                candidate.observed.available < 1,
-                candidate.observed.namespace,
-                candidate.observed.name,
-            ),
-            default=None,
-        )
+        return min(controllers, key=lambda candidate: (candidate.observed.available < 1, candidate.title), default=None)
 
     def find_default_file_system(self, name: str) -> str:
         """The file system that a driver's provisioner gives volumes of a class without one; empty where it leaves that to the driver."""
@@ -333,6 +330,12 @@ class Index:
             if node.account:
                 accounts[node.account] |= self.bit[node.name]
         return accounts
+
+    def count_minutes(self, since: str, limit: timedelta) -> int | None:
+        """How long something has lasted, in minutes, if that is longer than a limit; None also where its time is not known."""
+        began = parse_time(since)
+        lasted = self.snapshot.taken_at - began if began is not None else timedelta()
+        return int(lasted.total_seconds() // 60) if lasted > limit else None
 
     def entry(self, driver: str, node: ObservedNode) -> DriverEntry | None:
         """A node's registration of a driver."""

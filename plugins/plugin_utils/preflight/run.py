@@ -133,11 +133,7 @@ def _was_before(finding: ReportFinding, worst: Mapping[str, int]) -> bool:
 def _list_run_objects(run: Run, controllers: Iterable[ObservedController]) -> Iterator[str]:
     """What findings call the objects of the planned drivers that belong to the cluster, and not to a node."""
     yield from (f"{kind} {DRIVERS[key].name}" for key in run.drivers for kind in ("Driver", "CSIDriver"))
-    yield from (
-        f"Deployment {controller.observed.namespace}/{controller.observed.name}"
-        for controller in controllers
-        if controller.driver in run.drivers
-    )
+    yield from (controller.title for controller in controllers if controller.driver in run.drivers)
 
 
 def _select_kind(run: Run, kind: str) -> Iterator[Mapping[str, Any]]:

@@ -100,18 +100,17 @@ def list_disks(index: Index, claims: Iterable[str], inline: Iterable[Inline]) ->
 
 
 def _find_workloads(index: Index) -> list[Workload]:
-    templates = {(template.kind, template.namespace, template.name): template for template in index.snapshot.templates}
     workloads: dict[tuple[str, str, str], Workload] = {}
-    for key, template in templates.items():
+    for key, template in index.templates.items():
         if not template.owner and (_has_volumes(template.volumes) or template.claim_templates):
             workloads[key] = Workload(*key, template=template)
     for pod in index.snapshot.pods:
         if not _has_volumes(pod.volumes):
             continue
-        key = find_root(pod, templates)
+        key = find_root(pod, index.templates)
         workload = workloads.get(key)
         if workload is None:
-            workload = workloads[key] = Workload(*key, template=templates.get(key))
+            workload = workloads[key] = Workload(*key, template=index.templates.get(key))
         workload.pods.append(pod)
     for workload in workloads.values():
         workload.pods.sort(key=lambda pod: pod.name)

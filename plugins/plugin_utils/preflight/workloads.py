@@ -12,7 +12,6 @@ from datetime import timedelta
 
 from ..base.grouped import group_values
 from ..kube import kinds
-from ..kube.times import parse_time
 from .admission import Admission
 from .controllers.attach_detach_controller import AttachDetachController
 from .controllers.external_provisioner import ExternalProvisioner
@@ -260,8 +259,7 @@ def _check_live_state(index: Index, workload: Workload) -> Iterator[ReportFindin
         waits.append((workload.key, template.lacks, template.lacks_since))
     findings: list[ReportFinding] = []
     for name, why, text in waits:
-        since = parse_time(text)
-        long = since is not None and index.snapshot.taken_at - since > _STARTS_WITHIN
+        long = index.count_minutes(text, _STARTS_WITHIN) is not None
         message = f"{name} does not start now{f', since {text}' if text else ''}: {why}"
         remedy = f"kubectl -n {workload.namespace} describe {name.replace(f'{workload.namespace}/', '')}"
         findings.append(

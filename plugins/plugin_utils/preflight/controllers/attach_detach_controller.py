@@ -17,7 +17,6 @@ from ...base.grouped import group_values
 from ...catalog import in_tree
 from ...catalog.translation import REGIONS, UNSPECIFIED, ZONES
 from ...catalog.versions import parse
-from ...kube.times import parse_time
 from ..admission import refuse_missing_webhooks
 from ..facts.placement import Requirement
 from ..facts.sources import Inline
@@ -258,11 +257,8 @@ class AttachDetachController:
 
     def _find_stuck_pod(self, subject: Subject) -> ObservedPod | None:
         """A pod with the volume that is being deleted and does not go."""
-        for pod in self._find_users(subject).going:
-            since = parse_time(pod.gone_by)
-            if since is not None and self._index.snapshot.taken_at - since > _GOING:
-                return pod
-        return None
+        going = self._find_users(subject).going
+        return next((pod for pod in going if self._index.count_minutes(pod.gone_by, _GOING) is not None), None)
 
     def _find_rival(self, pod: PodToStart, subject: Subject, nodes: int) -> str:
         """A workload that starts with the same volume, maybe on another node, while no pod of either is on a node."""

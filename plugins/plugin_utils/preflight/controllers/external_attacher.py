@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from ...catalog.versions import parse_image_tag
-from ...kube.times import parse_time
 from ..facts.storage import ObservedAttachment
 from ..index import BY_NAME, Index, unite
 from ..known import create_finding
@@ -46,17 +45,15 @@ def check_attacher_release(index: Index, subject: Subject, split: Split, nodes: 
     modes = subject.asked.access_modes if subject.asked is not None else ()
     if controller is None or ALONE not in modes:
         return
-    images = (image for name, image in controller.images if "attacher" in f"{name} {image}")
-    version = next((parse_image_tag(image) for image in images), None)
+    version = parse_image_tag(controller.find_image("attacher") or "")
     if version is not None and version.release < _ATTACHES_ALONE:
-        deployment = f"Deployment {controller.observed.namespace}/{controller.observed.name}"
-        message = f"access mode {ALONE} needs external-attacher 3.3.0 or later, and {deployment} has {version}"
+        message = f"access mode {ALONE} needs external-attacher 3.3.0 or later, and {controller.title} has {version}"
         split.block(nodes, "CSI-V31", message, "upgrade the driver's installation")
 
 
 def find_attachment_faults(index: Index, attachment: ObservedAttachment) -> Iterator[ReportFinding]:
     """Findings of an attachment that failed or hangs."""
-    snapshot, csi_node = index.snapshot, index.csi_nodes.get(attachment.node)
+    csi_node = index.csi_nodes.get(attachment.node)
     object_name = f"Node {attachment.node}, driver {attachment.attacher}"
     description = f"volume {attachment.volume}" if attachment.volume else "an inline volume"
     error, mount = attachment.attach_error or attachment.detach_error, ""
@@ -82,16 +79,13 @@ def find_attachment_faults(index: Index, attachment: ObservedAttachment) -> Iter
             did, remedy = "detached", mount or remedy
         evidence = (f"VolumeAttachment {attachment.name}: {error}",)
         yield create_finding("CSI-N34", object_name, f"{description} could not be {did}: {error}", evidence, remedy)
-    since = parse_time(attachment.waits_since)
-    if since is not None and not attachment.deleting and not error and snapshot.taken_at - since > _ATTACHING:
-        minutes = int((snapshot.taken_at - since).total_seconds() // 60)
+    minutes = None if attachment.deleting or error else index.count_minutes(attachment.waits_since, _ATTACHING)
+    if minutes is not None:
         evidence = (f"VolumeAttachment {attachment.name} status.attached: false since {attachment.waits_since}",)
         message = f"attaching {description} has taken {minutes} minutes"
         remedy = f"kubectl describe volumeattachment {attachment.name}; check that the driver's attacher runs"
         yield create_finding("CSI-N34", object_name, message, evidence, remedy)
-    since = parse_time(attachment.deleting)
-    if since is not None and snapshot.taken_at - since > _DETACHING:
-        minutes = int((snapshot.taken_at - since).total_seconds() // 60)
+    if (minutes := index.count_minutes(attachment.deleting, _DETACHING)) is not None:
         evidence = (f"VolumeAttachment {attachment.name} metadata.deletionTimestamp: {attachment.deleting}",)
         message = f"detaching {description} has taken {minutes} minutes"
         yield create_finding(

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from ...kube.times import parse_time
 from ..facts.sources import SELECTED_NODE, ObservedClaim
 from ..facts.storage import ObservedVolume
 from ..index import Index
@@ -157,10 +156,9 @@ class PersistentVolumeController:
     def _report_waiting_claim(self, request: Request, split: Split) -> None:
         """A volume that is made before its pod is placed is there soon, or something keeps it from being made."""
         claim = request.claim
-        since = parse_time(claim.waits_since)
-        if since is None or self._index.snapshot.taken_at - since <= _MADE_WITHIN:
+        minutes = self._index.count_minutes(claim.waits_since, _MADE_WITHIN)
+        if minutes is None:
             return
-        minutes = int((self._index.snapshot.taken_at - since).total_seconds() // 60)
         message = f"it has waited {minutes} minutes for StorageClass {request.storage_class} to provision its volume"
         remedy = f"kubectl -n {claim.namespace} describe pvc {claim.name}; check the log of its provisioner"
         split.doubt(split.nodes, "CSI-V41", message, remedy)

@@ -49,6 +49,15 @@ class ObservedController:
     images: tuple[tuple[str, str], ...] = ()
     file_system: str = ""
 
+    @property
+    def title(self) -> str:
+        """What findings call it."""
+        return f"Deployment {self.observed.namespace}/{self.observed.name}"
+
+    def find_image(self, part: str) -> str | None:
+        """The image of a sidecar; distributions keep the word of part in its name."""
+        return next((image for name, image in self.images if part in f"{name} {image}"), None)
+
     @classmethod
     def from_object(cls, deployment: Mapping[str, Any]) -> ObservedController | None:
         """Read an apps/v1 Deployment; None when neither its name nor its images are those of a driver's controller."""

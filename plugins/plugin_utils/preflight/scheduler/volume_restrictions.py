@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from ...base.grouped import group_values
-from ..facts.workloads import ObservedPod, ObservedTemplate
+from ..facts.workloads import ObservedPod
 from ..index import Index
 from ..scope import find_root
 from ..walk.claims import Request
@@ -52,12 +52,6 @@ class VolumeRestrictions:
         )
         return {claim: dict.fromkeys(keys) for claim, keys in pairs.items()}
 
-    @cached_property
-    def _templates(self) -> Mapping[tuple[str, str, str], ObservedTemplate]:
-        return {
-            (template.kind, template.namespace, template.name): template for template in self._index.snapshot.templates
-        }
-
     def filter_claim(self, request: Request, pod: PodToStart, split: Split) -> None:
         """Block a claim with ReadWriteOncePod that another pod uses."""
         claim = request.claim
@@ -93,5 +87,5 @@ class VolumeRestrictions:
         """Whether a pod on a node is this one, or goes before this one comes."""
         if (other_pod.namespace, other_pod.name) == (pod.namespace, pod.name):
             return True
-        kind, namespace, name = find_root(other_pod, self._templates)
+        kind, namespace, name = find_root(other_pod, self._index.templates)
         return f"{kind} {namespace}/{name}" == pod.workload
