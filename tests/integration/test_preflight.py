@@ -254,7 +254,7 @@ def test_a_missing_rule_is_named_and_what_depends_on_it_is_not_ready(
         eventually(lambda: not take(connect(config)).unread, "the rules are back")
 
 
-def test_pods_are_refused_as_the_api_server_refuses_them_for_a_webhook_without_its_service(
+def test_no_pod_is_sure_to_start_where_the_api_server_asks_a_webhook_without_its_service(
     lab: Lab, config: str, lost: str
 ) -> None:
     path = f"/api/v1/namespaces/{NAMESPACE}"
@@ -262,8 +262,8 @@ def test_pods_are_refused_as_the_api_server_refuses_them_for_a_webhook_without_i
     lab.api.patch(path, {"metadata": {"labels": {"example.com/asks": "true"}}})
     try:
         eventually(lambda: _is_refused(lab, f"{path}/pods", pod), "the API server asks the webhook")
-        causes = [finding for finding in evaluate(take(connect(config))).findings if finding.id == "CSI-W20"]
-        assert any("has to accept its pods, and its Service preflight/gone" in finding.message for finding in causes)
+        causes = [finding for finding in evaluate(take(connect(config))).findings if finding.id == "CSI-W21"]
+        assert any("has to accept new pods, and its Service preflight/gone" in finding.message for finding in causes)
     finally:
         lab.api.patch(path, {"metadata": {"labels": {"example.com/asks": None}}})
 

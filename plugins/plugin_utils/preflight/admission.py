@@ -8,8 +8,6 @@ Each check bears the name of the admission plugin (https://kubernetes.io/docs/re
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ..catalog.kubernetes import ALLOWS_ENGINE_TYPE, EXEMPTS_WINDOWS_PODS, FORBIDS_HOSTS_OF_PROBES, RELAXES_USERS
 from .facts.cluster import NODE_SELECTOR
 from .index import Index, version_of
@@ -179,37 +177,5 @@ class Admission:
         split.block(split.nodes & ~nodes, "CSI-W20", message, remedy)
 
     def _check_webhooks(self, pod: PodToStart, split: Split) -> None:
-        namespace = self._index.namespaces.get(pod.namespace)
-        if namespace is None or not self._index.snapshot.missing_webhooks:
-            return
-        labels = {**namespace.labels, "kubernetes.io/metadata.name": pod.namespace}
-        needs = {
-            "pods": True,
-            "pods/binding": not pod.node,
-            "persistentvolumeclaims": bool(pod.new_claims),
-            "jobs": pod.workload.startswith("CronJob "),
-        }
-        for resource, is_needed in needs.items():
-            if is_needed:
-                # Those of claims and Jobs are not read.
-                own_labels = dict(pod.shape.labels) if resource == "pods" else None
-                refuse_missing_webhooks(self._index, resource, split, split.nodes, own_labels, labels)
-
-
-def refuse_missing_webhooks(
-    index: Index,
-    resource: str,
-    split: Split,
-    nodes: int,
-    labels: Mapping[str, str] | None,
-    namespace: Mapping[str, str] | None,
-) -> None:
-    """Block nodes if a webhook without its Service has to accept what is created for a pod there. labels: None if they were not
-    read. namespace: labels of its namespace, None for an object without."""
-    for webhook in index.snapshot.missing_webhooks:
-        if webhook.may_accept(resource, labels, namespace):
-            message, remedy = webhook.explain(resource)
-            if webhook.is_conditional or (labels is None and webhook.objects):
-                split.doubt(nodes, "CSI-W21", message, remedy)
-            else:
-                split.block(nodes, "CSI-W20", message, remedy)
+        if (webhook := self._index.find_missing_webhook(pod.namespace)) is not None:
+            split.doubt(split.nodes, "CSI-W21", *webhook.explain())

@@ -28,10 +28,11 @@ from ..drivers.rollout.scheduling import explain_exclusion, matches_expression, 
 from ..kube.labels import MANAGER
 from ..kube.node import ObservedNode, Taint
 from ..kube.times import parse_time
-from .facts.admission import SYSTEM_CLASSES, PodToAdmit, PriorityClass
+from .facts.admission import SYSTEM_CLASSES, PodToAdmit, PriorityClass, Webhook
 from .facts.cluster import ObservedController
 from .facts.nodes import DriverEntry, ObservedCsiNode, ObservedHost
 from .facts.placement import ANYWHERE, Placement, Requirement, Term, Toleration
+from .facts.scheduling import matches_labels
 from .facts.snapshot import Snapshot
 from .facts.sources import ObservedClaim
 from .facts.storage import ObservedAttachment, ObservedClass, ObservedVolume
@@ -330,6 +331,13 @@ class Index:
             if node.account:
                 accounts[node.account] |= self.bit[node.name]
         return accounts
+
+    def find_missing_webhook(self, namespace: str) -> Webhook | None:
+        """A webhook without its Service that may have to accept what is created when a pod of a namespace moves."""
+        observed = self.namespaces.get(namespace)
+        labels = {**(observed.labels if observed is not None else {}), "kubernetes.io/metadata.name": namespace}
+        webhooks = self.snapshot.missing_webhooks
+        return next((webhook for webhook in webhooks if matches_labels(webhook.namespaces, labels)), None)
 
     def count_minutes(self, since: str, limit: timedelta) -> int | None:
         """How long something has lasted, in minutes, if that is longer than a limit; None also where its time is not known."""

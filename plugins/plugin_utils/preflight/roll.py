@@ -17,7 +17,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..base.grouped import group_values
-from .facts.admission import Webhook
 from .facts.scheduling import PodShape, matches_labels
 from .facts.workloads import ObservedPod
 from .index import Index, find_position, unite
@@ -37,8 +36,7 @@ _ATTACHED = "attached volumes of "
 class _MovingPod:
     """A pod that a drain evicts. nodes: where it may go, as far as no other pod decides; doubts: where that is not known.
 
-    budgets: numbers of those that select it. refused: the webhook that keeps it where it is. answer: whether it starts again at
-    all, with because.
+    budgets: numbers of those that select it. answer: whether it starts again at all, with because.
     """
 
     name: str
@@ -47,7 +45,6 @@ class _MovingPod:
     nodes: int
     doubts: int = 0
     budgets: tuple[int, ...] = ()
-    refused: Webhook | None = None
     answer: Answer = "yes"
     because: str = ""
 
@@ -234,19 +231,11 @@ class _Simulation:
             answer, because = "unknown", "nothing keeps its next pod from a Linux node"
         if answer == "yes" and self._scheduler.is_open(shape):
             answer, because = "unknown", "its rules about other pods are not known"
+        if answer == "yes" and (webhook := self._index.find_missing_webhook(shape.namespace)) is not None:
+            answer, because = "unknown", webhook.explain()[0]
         nodes &= ~doubts
         nodes, doubts = self._index.share(nodes), self._index.share(doubts)
-        refused = self._find_refusing_webhook(shape.namespace)
-        return _MovingPod(name, shape, home, nodes, doubts, budgets, refused, answer, because)
-
-    def _find_refusing_webhook(self, namespace: str) -> Webhook | None:
-        """The webhook without its Service that has to accept evictions in a namespace. An Eviction has no labels."""
-        webhooks = self._index.snapshot.missing_webhooks
-        if not webhooks:
-            return None
-        known = self._index.namespaces.get(namespace)
-        labels = {**(known.labels if known else {}), "kubernetes.io/metadata.name": namespace}
-        return next((webhook for webhook in webhooks if webhook.may_accept("pods/eviction", {}, labels)), None)
+        return _MovingPod(name, shape, home, nodes, doubts, budgets, answer, because)
 
     # The roll
 
@@ -298,7 +287,7 @@ class _Simulation:
     def _evict(self, pod: _MovingPod, node: str) -> bool:
         """Take a pod off its node, if its budget allows that. The API refuses a pod with more than one budget."""
         is_short = any(self._healthy[position] <= self._budgets[position].desired for position in pod.budgets)
-        if pod.refused or len(pod.budgets) > 1 or is_short:
+        if len(pod.budgets) > 1 or is_short:
             return False
         for budget in pod.budgets:
             self._healthy[budget] -= 1
@@ -336,10 +325,6 @@ class _Simulation:
         return self._index.node_list[position].name
 
     def _explain_refusal(self, pod: _MovingPod, waiting: Sequence[_MovingPod], outcome: _Outcome) -> None:
-        if pod.refused:
-            why = ". ".join(pod.refused.explain("eviction"))
-            outcome.stop("unknown" if pod.refused.is_conditional else "no", f"{pod.name} is not evicted: {why}")
-            return
         budgets = [self._budgets[name] for name in pod.budgets]
         names = " and ".join(f"{budget.namespace}/{budget.name}" for budget in budgets)
         if len(budgets) > 1:

@@ -201,7 +201,7 @@ WebhookList = _listed(
         metadata=_object("name"),
         webhooks=_many(
             _object(
-                "name failurePolicy rules namespaceSelector objectSelector matchConditions",
+                "name failurePolicy rules namespaceSelector",
                 clientConfig=_object(service=_object("namespace name")),
             )
         ),

@@ -17,7 +17,6 @@ from ...base.grouped import group_values
 from ...catalog import in_tree
 from ...catalog.translation import REGIONS, UNSPECIFIED, ZONES
 from ...catalog.versions import parse
-from ..admission import refuse_missing_webhooks
 from ..facts.placement import Requirement
 from ..facts.sources import Inline
 from ..facts.workloads import ObservedPod
@@ -128,7 +127,6 @@ class AttachDetachController:
             remedy = "check that the driver's external-attacher runs, and that its CSIDriver exists"
             usable_nodes = unite(answer.nodes for answer in self._list_answers(key) if answer.answer == "yes")
             split.doubt(by_csi & usable_nodes, "CSI-V32", message, remedy)
-        refuse_missing_webhooks(self._index, "volumeattachments", split, by_csi, {}, None)
         self._check_migration(subject, split)
         check_attacher_release(self._index, subject, split, by_csi)
         if _is_for_one_node(subject):

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 
 from ...catalog import in_tree
 from ...catalog.translation import FS_TYPE, ZONES
-from ..admission import refuse_missing_webhooks
 from ..cluster_checks import check_controller, find_lacking_sidecars
 from ..facts.storage import ObservedClass
 from ..index import BY_NAME, Index, unite
@@ -61,7 +60,6 @@ class ExternalProvisioner:
                 continue
             static = static or self._claims.share_static_volumes(pod)
             nodes_left = nodes & ~static.sure[request.volume_key]
-            refuse_missing_webhooks(self._index, "persistentvolumes", split, nodes_left, {}, None)
             self._check_parameters(storage_class, split, nodes_left)
             if waits:
                 self._check_topologies(storage_class, split, nodes_left)

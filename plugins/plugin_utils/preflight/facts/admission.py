@@ -15,7 +15,7 @@ from ...base.text import share_text
 from .placement import Term
 from .pod_security import NO_VIOLATIONS, Violations, find_violations
 from .resources import Amounts, PodResources, read_amounts
-from .scheduling import matches_labels, read_selector
+from .scheduling import read_selector
 
 NO_RESOURCES = PodResources()
 PREEMPT_LOWER = "PreemptLowerPriority"
@@ -97,59 +97,52 @@ def _list_builds(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 yield match[2] or _BUILDS[match[1] or "2019"], image
 
 
-# Resources that are created when a pod moves, with their API groups.
-MOVING: Mapping[str, str] = {
-    "pods": "", "pods/binding": "", "pods/eviction": "", "jobs": "batch", "persistentvolumeclaims": "", "persistentvolumes": "",
-    "volumeattachments": "storage.k8s.io",
+# Resources that are created when a pod moves, with their API groups. No webhook reads the namespace of the last two.
+_MOVING: Mapping[str, str] = {
+    "pods": "", "pods/binding": "", "pods/eviction": "", "jobs": "batch", "persistentvolumeclaims": "",
+    "persistentvolumes": "", "volumeattachments": "storage.k8s.io",
 }  # fmt: skip
 _CLUSTER_SCOPED = ("persistentvolumes", "volumeattachments")
 
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """A webhook that has to accept new pods that its selectors select, or what else is created when a pod moves.
+    """A webhook that may have to accept what is created when a pod moves.
 
-    configuration: "validatingwebhookconfiguration/name". service: what serves it, "namespace/name". resources: those of
-    MOVING that it has to accept. is_conditional: expressions decide too.
+    configuration: "validatingwebhookconfiguration/name". service: what serves it, "namespace/name". namespaces: selector of
+    those that it is for, empty for all.
     """
 
     name: str
     configuration: str
     service: str
     namespaces: Term
-    objects: Term
     resources: tuple[str, ...]
-    is_conditional: bool = False
 
-    def may_accept(self, resource: str, labels: Mapping[str, str] | None, namespace: Mapping[str, str] | None) -> bool:
-        """Whether it may have to accept an object. labels: None if they were not read. namespace: labels of its namespace, None for
-        an object without."""
-        is_selected = namespace is None or matches_labels(self.namespaces, namespace)
-        return resource in self.resources and is_selected and (labels is None or matches_labels(self.objects, labels))
-
-    def explain(self, resource: str) -> tuple[str, str]:
-        """Why nothing of a resource is created without its Service, and what helps."""
-        message = f"webhook {self.name} of {self.configuration} has to accept its {resource}, and its Service {self.service} does not exist"
+    def explain(self) -> tuple[str, str]:
+        """Why without its Service it is not known that a pod moves, and what helps."""
+        resources = " and ".join(self.resources)
+        message = f"webhook {self.name} of {self.configuration} has to accept new {resources}, and its Service {self.service} does not exist"
         return message, f"deploy what serves it; if it is a leftover: kubectl delete {self.configuration}"
 
     @classmethod
     def list_from_object(cls, kind: str, item: Mapping[str, Any]) -> Iterator[Webhook]:
         """Read a MutatingWebhookConfiguration or ValidatingWebhookConfiguration of admissionregistration.k8s.io/v1: metadata (name),
-        webhooks (name, clientConfig.service, failurePolicy, rules, namespaceSelector, objectSelector, matchConditions).
+        webhooks (name, clientConfig.service, failurePolicy, rules, namespaceSelector). Its other selectors and conditions may
+        let objects pass, too.
         """
         for webhook in item.get("webhooks") or ():
             service = (webhook.get("clientConfig") or {}).get("service")
             rules = webhook.get("rules") or ()
-            resources = tuple(name for name in MOVING if any(_is_of_new_objects(rule, name) for rule in rules))
+            resources = tuple(name for name in _MOVING if any(_is_of_new_objects(rule, name) for rule in rules))
+            selects_all = not set(resources).isdisjoint(_CLUSTER_SCOPED)
             if service and webhook.get("failurePolicy") != "Ignore" and resources:
                 yield cls(
                     name=str(webhook["name"]),
                     configuration=f"{kind.lower()}/{item['metadata']['name']}",
                     service=f"{service['namespace']}/{service['name']}",
-                    namespaces=read_selector(webhook.get("namespaceSelector") or {}) or (),
-                    objects=read_selector(webhook.get("objectSelector") or {}) or (),
+                    namespaces=(not selects_all and read_selector(webhook.get("namespaceSelector"))) or (),
                     resources=resources,
-                    is_conditional=bool(webhook.get("matchConditions")),
                 )
 
 
@@ -157,11 +150,10 @@ def _is_of_new_objects(rule: Mapping[str, Any], resource: str) -> bool:
     """As Matcher of https://github.com/kubernetes/kubernetes, staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules."""
     name, _slash, part = resource.partition("/")
     expected = {
-        "operations": ("*", "CREATE"), "apiGroups": ("*", MOVING[resource]), "apiVersions": ("*", "v1"),
+        "operations": ("*", "CREATE"), "apiGroups": ("*", _MOVING[resource]),
         "resources": ("*/*", f"{name}/*", f"*/{part}", resource) if part else ("*", "*/*", name, f"{name}/*"),
     }  # fmt: skip
-    found = all(not set(rule.get(field) or ()).isdisjoint(values) for field, values in expected.items())
-    return found and rule.get("scope") != ("Namespaced" if resource in _CLUSTER_SCOPED else "Cluster")
+    return all(not set(rule.get(field) or ()).isdisjoint(values) for field, values in expected.items())
 
 
 def _crosses_namespaces(affinity: Mapping[str, Any]) -> bool:

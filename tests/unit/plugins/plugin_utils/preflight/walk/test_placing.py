@@ -192,7 +192,7 @@ def test_every_pod_has_an_answer_of_every_step_for_every_node(seed: int) -> None
                 assert sum(nodes) == index.all
             for one in expected:
                 assert one.nodes
-                assert one.because
+                assert one.because or one.answer == "yes"
                 assert one.answer == "yes" or one.findings
 
 
