@@ -420,7 +420,7 @@ CASES = {
                  nodeAffinity={"required": {"nodeSelectorTerms": [{"matchExpressions": [
                      {"key": "kubernetes.io/hostname", "operator": "In", "values": ["win-2"]}]}]}})),
              free()),
-        Case("reserved volume without the access mode", "bind", "no", "CSI-V40",
+        Case("reserved volume without the access mode", "bind", "unknown", "CSI-V41",
              reserved("ReadOnlyMany"), reserved("ReadOnlyMany", "ReadWriteOnce")),
         Case("unknown binding mode", "bind", "unknown", "CSI-V41",
              both(unbound(), lambda world: world.get("StorageClass", "disks").update(volumeBindingMode="New")), unbound()),

@@ -429,8 +429,9 @@ def one_free_volume_for_two_claims(world: World) -> None:
     _claims_of_one_volume(world, "Immediate")
 
 
-@situation(starts_again={"Deployment shop/first": "yes", "Deployment shop/second": "yes"})
+@situation("CSI-V41", starts_again=_EACH)
 def a_free_volume_for_each_of_two_claims(world: World) -> None:
+    """Which one each of them takes decides where its pod goes."""
     _claims_of_one_volume(world, "WaitForFirstConsumer")
     volume(world, "pv-other", csi(VSPHERE.name, "fcd-other"), storage_class="static")
 

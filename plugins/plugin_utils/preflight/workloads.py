@@ -196,9 +196,7 @@ class _Evaluator:
         together = self._scheduler.together
         if workload.kind == "DaemonSet":
             # What the pods share is all that one node decides for the others.
-            places = [
-                (pod, bit) for pod, nodes in places if together.depends_on_first(pod) for bit in split_bits(nodes)
-            ]
+            places = [(pod, bit) for pod, nodes in places if pod.shape.affinity for bit in split_bits(nodes)]
         count = sum(pod.count for pod, _nodes in places)
         if count < 2:
             return None

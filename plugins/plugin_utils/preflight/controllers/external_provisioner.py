@@ -10,6 +10,7 @@ checkVolumeProvisions; what makes volumes is the driver's controller with its ex
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ...catalog import in_tree
 from ...catalog.translation import FS_TYPE, ZONES
@@ -49,7 +50,6 @@ class ExternalProvisioner:
     def __call__(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Where a volume would be made for each claim, on nodes."""
         answers: list[StepAnswer] = []
-        static = None
         for request in self._claims.list_requests(pod):
             split = Split("provision", nodes, request.title, f"used by {pod.workload}", request.volume_key)
             storage_class = self._claims.find_class(request)
@@ -58,15 +58,19 @@ class ExternalProvisioner:
             if is_served or storage_class is None or not storage_class.driver:
                 answers += split.list_answers()
                 continue
-            static = static or self._claims.share_static_volumes(pod)
-            nodes_left = nodes & ~static.sure[request.volume_key]
+            sure, unsure = self._claims.find_free_nodes(request, pod)
+            nodes_left = nodes & ~sure
             self._check_parameters(storage_class, split, nodes_left)
             if waits:
                 self._check_topologies(storage_class, split, nodes_left)
                 self._check_room(request, storage_class, split, nodes_left)
             for finding in self._find_controller_faults(storage_class):
                 split.note("unknown" if finding.doubt else "no", nodes_left, (finding,))
-            answers += split.list_answers()
+            # It may take a volume that is there.
+            answers += (
+                replace(answer, answer="unknown") if answer.answer == "no" and unsure & answer.nodes else answer
+                for answer in split.list_answers()
+            )
         return answers + answer_without_claims("provision", pod, nodes)
 
     def _check_parameters(self, storage_class: ObservedClass, split: Split, nodes: int) -> None:

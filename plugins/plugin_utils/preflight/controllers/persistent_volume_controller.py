@@ -14,7 +14,7 @@ from datetime import timedelta
 from ..facts.sources import SELECTED_NODE, ObservedClaim
 from ..facts.storage import ObservedVolume
 from ..index import Index
-from ..walk.claims import WAITS, Claims, Request, Static, can_hold, can_serve, find_reaching_nodes, is_reserved_for
+from ..walk.claims import WAITS, Claims, Request, can_hold, can_serve, is_reserved_for
 from ..walk.steps import PodToStart, Split, StepAnswer, answer_without_claims
 
 _MADE_WITHIN = timedelta(minutes=10)
@@ -29,7 +29,6 @@ class PersistentVolumeController:
     def __call__(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """What becomes of each claim, on nodes."""
         answers: list[StepAnswer] = []
-        static = None
         for request in self._claims.list_requests(pod):
             is_there = not request.missing and not request.is_new
             used = f"claim {request.claim.key}: phase {request.claim.phase}" if is_there else f"used by {pod.workload}"
@@ -56,15 +55,7 @@ class PersistentVolumeController:
             elif request.claim.volume:
                 self._check_named_volume(request, split)
             elif request.volume is None:
-                static = static or self._claims.share_static_volumes(pod)
-                self._check_unbound_claim(request, pod, split, static)
-                if not self._claims.is_provisioned(request) and self._claims.is_contended(request):
-                    message = "more claims than free volumes of its class fit, and another claim may take the last one"
-                    split.doubt(nodes, "CSI-V41", message, "create a volume for each claim, or set spec.volumeName")
-                unsure = static.maybe[request.volume_key] & nodes
-                if unsure and not self._claims.is_provisioned(request):
-                    message = "several volumes fit, and another claim of the pod may take the last one"
-                    split.doubt(unsure, "CSI-V41", message, "set spec.volumeName in each claim")
+                self._check_unbound_claim(request, pod, split)
             answers += split.list_answers()
         return answers + answer_without_claims("bind", pod, nodes)
 
@@ -105,7 +96,7 @@ class PersistentVolumeController:
         elif claim.narrowed:
             _report_narrowed_claim(claim, split)
 
-    def _check_unbound_claim(self, request: Request, pod: PodToStart, split: Split, static: Static) -> None:
+    def _check_unbound_claim(self, request: Request, pod: PodToStart, split: Split) -> None:
         """A claim that names no volume and has none."""
         claim = request.claim
         if "storageclasses" in self._index.unread:
@@ -119,14 +110,19 @@ class PersistentVolumeController:
             split.doubt(split.nodes, "CSI-V41", message, "use a newer release of the collection")
             return
         if not self._claims.is_bound_late(request):
-            if self._claims.find_candidates(request):
-                return
-            if not self._claims.is_provisioned(request):
+            if self._claims.is_provisioned(request):
+                if not self._claims.find_candidates(request):
+                    self._report_waiting_claim(request, split)
+            elif self._claims.is_contended(request, pod):
+                _report_contended_claim(split, split.nodes)
+            elif not self._claims.find_candidates(request):
                 split.block(split.nodes, *self._explain_unprovisioned_claim(request))
-            else:
-                self._report_waiting_claim(request, split)
             return
-        self._refuse_unfit_reserved_volume(request, split)
+        for volume in self._index.reserved.get(claim.key, ()):
+            # The scheduler does not compare its access modes, and waits until it is bound; the controller compares them.
+            message = f"volume {volume.name} is reserved for it, and is {_format_error(request, volume)}"
+            remedy = f"correct spec.accessModes of one of them, or remove claimRef: kubectl edit pv {volume.name}"
+            split.doubt(split.nodes, "CSI-V41", message, remedy)
         if claim.selected_node in self._index.bit:
             # On success other nodes may reach it. If the node is gone, the external-provisioner asks the scheduler for another one
             # (https://github.com/kubernetes-csi/external-provisioner, pkg/controller/controller.go, prepareProvision).
@@ -138,20 +134,9 @@ class PersistentVolumeController:
             remedy = "replace spec.nodeName by nodeSelector kubernetes.io/hostname"
             split.block(split.nodes, "CSI-V40", message, remedy)
         if not self._claims.is_provisioned(request):
-            undecided = split.nodes & ~static.sure[request.volume_key] & ~static.maybe[request.volume_key]
-            split.block(undecided, *self._explain_unprovisioned_claim(request))
-
-    def _refuse_unfit_reserved_volume(self, request: Request, split: Split) -> None:
-        """A volume that the scheduler takes for a claim wherever it is reachable, and waits in vain until it is bound."""
-        volume = self._claims.find_reserved_volume(request)
-        if volume is not None:
-            message = f"volume {volume.name} is reserved for it, and is {_format_error(request, volume)}"
-            remedy = f"correct spec.accessModes of one of them, or remove claimRef: kubectl edit pv {volume.name}"
-            reaching = find_reaching_nodes(self._index, volume)
-            split.block(reaching, "CSI-V40", message, remedy)
-            if reaching & split.nodes:
-                message += f"; the scheduler may still choose {self._index.list_names(reaching & split.nodes)[0]}"
-                split.doubt(split.nodes & ~reaching, "CSI-V41", message, remedy)
+            sure, unsure = self._claims.find_free_nodes(request, pod)
+            split.block(split.nodes & ~sure & ~unsure, *self._explain_unprovisioned_claim(request))
+            _report_contended_claim(split, unsure)
 
     def _report_waiting_claim(self, request: Request, split: Split) -> None:
         """A volume that is made before its pod is placed is there soon, or something keeps it from being made."""
@@ -198,6 +183,11 @@ def _refuse_other_claims_volume(claim: ObservedClaim, volume: ObservedVolume, sp
     if volume.claim != claim.key:
         remedy = "recreate the claim with another volume, or delete the claim that has this one"
     split.block(split.nodes, "CSI-V40", message, remedy)
+
+
+def _report_contended_claim(split: Split, nodes: int) -> None:
+    message = "other claims fit its free volumes too, or other pods share it, and another one may take the last one"
+    split.doubt(nodes, "CSI-V41", message, "create the pods one after the other, or set spec.volumeName in each claim")
 
 
 def _report_narrowed_claim(claim: ObservedClaim, split: Split) -> None:

@@ -55,7 +55,7 @@ class Scheduler:
         room = (fit, NodePorts(infos))
         self._by_pods = (*room, self._spread, self._between_pods)
         kubelet = KubeletAdmission(index)
-        self.together = PodsTogether(index, claims, infos, self.filter_by_pods)
+        self.together = PodsTogether(index, infos, self.filter_by_pods)
         self._of_daemon_pods: tuple[Filter, ...] = (taints, affinity, kubelet, node_name)
         # No scheduler is asked about a pod that names its node: its kubelet is (pkg/kubelet/lifecycle/predicate.go).
         self._of_bound_pods = (*room, *self._of_daemon_pods, self.volume_limits)

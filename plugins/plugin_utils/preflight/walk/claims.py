@@ -10,16 +10,15 @@ k8s.io/component-helpers/storage/volume/pv_helpers.go, FindMatchingVolume).
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ...base.grouped import group_values
 from ...catalog.kubernetes import SETS_DEFAULT_CLASS_LATER
 from ..facts.sources import ObservedClaim
 from ..facts.storage import ObservedClass, ObservedVolume
-from ..index import Index
+from ..index import Index, unite
 from .steps import PodToStart
 
 WAITS = "WaitForFirstConsumer"
@@ -56,14 +55,6 @@ class Request:
     def open(self) -> bool:
         """Whether it is there, or will be, and has no volume yet."""
         return not self.missing and not self.bound and not self.claim.volume and self.volume is None
-
-
-@dataclass(slots=True)
-class Static:
-    """Volumes that exist and that unbound claims of one pod could take: by claim, nodes where it surely does, or may."""
-
-    sure: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    maybe: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
 
 class Claims:
@@ -191,86 +182,25 @@ class Claims:
                 requests.append((self.make_request(claim_template, template.namespace, template.name), absent))
         return group_values((request.storage_class, (request, count)) for request, count in requests if request.open)
 
-    def is_contended(self, request: Request) -> bool:
-        """Whether other claims may take every free volume that a claim could take, as which comes first is not known."""
+    def is_contended(self, request: Request, pod: PodToStart) -> bool:
+        """Whether other claims fit a free volume that a claim of a pod could take, as which comes first is not known."""
         names = {volume.name for volume in self.find_candidates(request)}
-        requests = self._open_requests.get(request.storage_class, ())
-        if sum(count for dummy, count in requests) <= len(names):
-            return False
         rivals = (
             count
-            for other_request, count in requests
+            for other_request, count in self._open_requests.get(request.storage_class, ())
             if any(volume.name in names for volume in self.find_candidates(other_request))
         )
-        return sum(rivals) > len(names)
+        return bool(names) and (sum(rivals) > 1 or (request.is_new and pod.count > 1))
 
-    def find_reserved_volume(self, request: Request) -> ObservedVolume | None:
-        """A volume reserved for a claim that the scheduler takes for it and the volume controller never binds.
-
-        The scheduler does not compare the access modes of such a volume, the controller does.
-        """
-        claim = request.claim
-        if claim.selected_node:
-            return None
-        for volume in self._index.reserved.get(claim.key, ()):
-            if (
-                volume.storage_class == request.storage_class
-                and is_reserved_for(volume, claim)
-                and can_hold(volume, claim)
-            ):
-                return None if can_serve(volume, claim) else volume
-        return None
-
-    def share_static_volumes(self, pod: PodToStart) -> Static:
-        """Where the claims of a pod that wait for it would take volumes that are there.
-
-        The scheduler takes for each claim, the smallest first, the smallest volume that fits and that this node reaches;
-        among equals it takes any.
-        """
-        open_ = [
-            request
-            for request in self.list_requests(pod)
-            if request.open and self.is_bound_late(request) and not request.claim.selected_node
-        ]
-        open_.sort(key=lambda request: request.claim.size)
-        options = {request.volume_key: self.find_candidates(request) for request in open_}
-        shares = Static()
-        names = {volume.name: volume for volumes in options.values() for volume in volumes}
-        parts: dict[frozenset[str], int] = {frozenset(): self._index.all}
-        for name, volume in names.items():
-            reached = find_reaching_nodes(self._index, volume)
-            for volume_names, nodes in list(parts.items()):
-                if nodes_here := nodes & reached:
-                    parts[volume_names] = nodes & ~reached
-                    parts[volume_names | {name}] = parts.get(volume_names | {name}, 0) | nodes_here
-        for volume_names, nodes in parts.items():
-            if not nodes or not volume_names:
-                continue
-            outcomes = _list_outcomes(
-                [
-                    (key, [volume for volume in volumes if volume.name in volume_names])
-                    for key, volumes in options.items()
-                ]
-            )
-            for key in options:
-                if all(key in served for served in outcomes):
-                    shares.sure[key] |= nodes
-                elif any(key in served for served in outcomes):
-                    shares.maybe[key] |= nodes
-        return shares
-
-
-def _list_outcomes(options: Sequence[tuple[str, list[ObservedVolume]]]) -> set[frozenset[str]]:
-    """The sets of claims that get a volume, for every way to choose among volumes of one size."""
-    states: set[tuple[frozenset[str], frozenset[str]]] = {(frozenset(), frozenset())}
-    for key, volumes in options:
-        following: set[tuple[frozenset[str], frozenset[str]]] = set()
-        for taken, served in states:
-            free = [volume for volume in volumes if volume.name not in taken]
-            smallest = [volume for volume in free if volume.size == free[0].size]
-            following |= {(taken | {volume.name}, served | {key}) for volume in smallest} or {(taken, served)}
-        states = following
-    return {served for dummy, served in states}
+    def find_free_nodes(self, request: Request, pod: PodToStart) -> tuple[int, int]:
+        """Where a claim that waits for its pod takes a volume that is there: surely, and if no other pod is first."""
+        if not request.open or not self.is_bound_late(request) or request.claim.selected_node:
+            return 0, 0
+        reached = [find_reaching_nodes(self._index, volume) for volume in self.find_candidates(request)]
+        nodes = unite(reached)
+        # The first of several pods with one claim decides where the others go.
+        is_shared = request.claim.key in pod.shared and len(set(reached)) > 1
+        return (0, nodes) if is_shared or self.is_contended(request, pod) else (nodes, 0)
 
 
 def is_reserved_for(volume: ObservedVolume, claim: ObservedClaim) -> bool:

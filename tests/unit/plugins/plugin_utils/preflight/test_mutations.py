@@ -131,11 +131,13 @@ PARTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
 }  # fmt: skip
 
 
-# There is no real kubelet, no OpenShift and no webhook in the lab: what notices these are situations with the answers that we expect.
+# There is no real kubelet, no OpenShift and no webhook in the lab, and recorded pods without room for all of them have another doubt,
+# too: what notices these are situations with the answers that we expect.
 WITHOUT_REAL_ANSWERS = (
     "admission, the workload itself", "admission OriginPodNodeEnvironment", "admission webhooks", "kubelet admission",
     "kubelet images", "kubelet of a node", "controller AttachDetachController", "kubelet stage", "kubelet publish", "live state",
     "scheduler, attach limits of a workload", "scheduler, attach limits of all workloads",
+    "scheduler, all pods of a workload together",
 )  # fmt: skip
 
 

@@ -48,29 +48,23 @@ def answer(world: World, key: str) -> str:
     return next(one.starts_again for one in evaluate(world.snapshot()).workloads if one.workload == key)
 
 
-@pytest.mark.parametrize(
-    ("disks", "cpu", "expected"),
-    [({"win_1": 1, "win_2": 2}, "1", "yes"), ({"win_1": 1, "win_2": 2}, "3", "no"), ({"win_1": 3}, "1", "yes")],
-    ids=["disk and room", "two disks where one pod has room", "all on one node"],
-)
-def test_ordinals_find_a_disk_where_they_find_room(disks: dict[str, int], cpu: str, expected: str) -> None:
-    world = local_disks(**disks)
+@pytest.mark.parametrize(("replicas", "disks", "expected"), [(1, 2, "yes"), (2, 2, "unknown"), (1, 0, "no")])
+def test_which_free_disk_each_of_several_ordinals_gets_is_unknown(replicas: int, disks: int, expected: str) -> None:
+    world = local_disks(win_1=disks)
     made = [{"metadata": {"name": "data"}, "spec": CLAIM}]
-    workload(
-        world, "StatefulSet", "search", spec_with(cpu), replicas=3, volumeClaimTemplates=made, status={"replicas": 3}
-    )
+    spec, status = spec_with("1"), {"replicas": replicas}
+    workload(world, "StatefulSet", "search", spec, replicas=replicas, volumeClaimTemplates=made, status=status)
     assert answer(world, "StatefulSet shop/search") == expected
 
 
-def test_pods_that_share_an_unbound_claim_go_where_the_first_one_goes() -> None:
+def test_where_pods_go_that_share_an_unbound_claim_is_unknown() -> None:
     world = local_disks(win_1=1, win_2=1)
     world.add("PersistentVolumeClaim", "shared", SHOP, spec=CLAIM, status={"phase": "Pending"})
     workload(world, "Deployment", "cache", spec_with("2", "shared"), replicas=2, status={"replicas": 2})
-    assert answer(world, "Deployment shop/cache") == "yes"
-    windows_nodes(world)[0]["status"]["allocatable"]["cpu"] = "3"
     assert answer(world, "Deployment shop/cache") == "unknown"
-    windows_nodes(world)[1]["status"]["allocatable"]["cpu"] = "3"
-    assert answer(world, "Deployment shop/cache") == "no"
+    world.remove("PersistentVolume", "win-2-0")
+    windows_nodes(world)[0]["status"]["allocatable"]["cpu"] = "3"
+    assert answer(world, "Deployment shop/cache") != "yes"
 
 
 def daemon_set(world: World, spec: Object) -> None:
@@ -79,9 +73,8 @@ def daemon_set(world: World, spec: Object) -> None:
 
 
 def test_a_daemon_set_lacks_the_pod_of_each_node_that_refuses_it() -> None:
-    world = local_disks(win_1=1, win_2=1)
-    ephemeral = [{"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM}}}]
-    daemon_set(world, spec_with("1", volumes=ephemeral))
+    world = local_disks()
+    daemon_set(world, spec_with("1", "share"))
     assert answer(world, "DaemonSet shop/agent") == "yes"
     windows_nodes(world)[0]["status"]["allocatable"]["cpu"] = "500m"
     assert answer(world, "DaemonSet shop/agent") == "no"
@@ -90,20 +83,20 @@ def test_a_daemon_set_lacks_the_pod_of_each_node_that_refuses_it() -> None:
     assert answer(world, "DaemonSet shop/agent") == "yes"
 
 
-def test_a_daemon_set_shares_no_disk_of_one_node() -> None:
+def test_a_daemon_set_is_not_sure_to_share_a_disk_of_one_node() -> None:
     world = local_disks(win_1=1, win_2=1)
     world.add("PersistentVolumeClaim", "shared", SHOP, spec=CLAIM, status={"phase": "Pending"})
     daemon_set(world, spec_with("1", "shared"))
-    assert answer(world, "DaemonSet shop/agent") == "no"
+    assert answer(world, "DaemonSet shop/agent") == "unknown"
 
 
 def test_a_group_that_wants_one_node_is_open_where_only_some_nodes_hold_all_of_it() -> None:
-    world = local_disks(win_1=3, win_2=3)
-    ephemeral = [{"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM}}}]
+    world = local_disks()
     term = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "group"}}}
     affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    spec = spec_with("1", volumes=ephemeral, affinity=affinity)
-    workload(world, "Deployment", "group", spec, replicas=3, status={"replicas": 3})
+    workload(
+        world, "Deployment", "group", spec_with("1", "share", affinity=affinity), replicas=3, status={"replicas": 3}
+    )
     assert answer(world, "Deployment shop/group") == "yes"
     windows_nodes(world)[0]["status"]["allocatable"]["cpu"] = "2"
     assert answer(world, "Deployment shop/group") == "unknown"

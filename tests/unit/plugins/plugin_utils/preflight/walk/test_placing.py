@@ -31,7 +31,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.fr
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import StepAnswer
 from situations.cluster import claim_of, healthy
-from situations.placing import CASES, Case, Plant, both, reserved, unbound, unread, waiting
+from situations.placing import CASES, Case, Plant, both, unbound, unread, waiting
 from situations.random_clusters import MARK, ZONE, Cluster, list_cuts, made
 from situations.smaller import smallest
 from situations.world import NOW, World, to_start
@@ -104,32 +104,6 @@ def test_a_rule_finds_its_case(case: Case) -> None:
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_its_twin_is_ready(case: Case) -> None:
     assert [one for one in answers(case.ready, "win-1")[1] if one.answer != "yes"] == []
-
-
-def test_beside_nodes_where_a_reserved_volume_is_never_bound_no_node_is_sure() -> None:
-    """The scheduler may choose one of them, which is final."""
-
-    def plant(*modes: str) -> Plant:
-        def planted(world: World) -> None:
-            reserved(*modes)(world)
-            expression = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["win-1"]}
-            terms = {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
-            world.get("PersistentVolume", "pv-free")["spec"]["nodeAffinity"] = terms
-
-        return planted
-
-    words = {}
-    for modes in (("ReadOnlyMany",), ("ReadWriteOnce",)):
-        index, found = answers(plant(*modes))
-        words[modes] = {
-            one.answer: index.list_names(one.nodes & index.windows)
-            for one in found
-            if one.step == "bind" and one.volume
-        }
-    assert words[("ReadOnlyMany",)]["no"] == ("win-1",)
-    assert "win-2" in words[("ReadOnlyMany",)]["unknown"]
-    assert "yes" not in words[("ReadOnlyMany",)]
-    assert "unknown" not in words[("ReadWriteOnce",)]
 
 
 def test_each_node_is_answered_for() -> None:
