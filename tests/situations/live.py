@@ -119,15 +119,9 @@ def a_job_that_fails_with_the_next_evicted_pod(world: World) -> None:
 
 
 @situation("CSI-W08", starts_again={"Job shop/batch": "unknown"})
-def a_job_that_a_drain_fails(world: World) -> None:
+def a_job_with_a_policy_for_failures(world: World) -> None:
     condition = {"type": "DisruptionTarget", "status": "True"}
     _run_job(world, podFailurePolicy={"rules": [{"action": "FailJob", "onPodConditions": [condition]}]})
-
-
-@situation(starts_again={"Job shop/batch": "yes"})
-def a_job_that_does_not_count_evicted_pods(world: World) -> None:
-    condition = {"type": "DisruptionTarget", "status": "True"}
-    _run_job(world, backoffLimit=2, podFailurePolicy={"rules": [{"action": "Ignore", "onPodConditions": [condition]}]})
 
 
 @situation(starts_again={"Job shop/batch": "yes"})

@@ -8,10 +8,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import floor
 from typing import Any
 
-from ...base.decode import read_number
 from ...base.text import join_lines, share_text
 from ...catalog import in_tree
 from ...drivers.installed import list_images
@@ -264,8 +262,8 @@ def _find_hold(kind: str, spec: Mapping[str, Any], outer: Mapping[str, Any], sta
         return f"spec.managedBy: {manager}"
     if kind == "Job" and spec.get("activeDeadlineSeconds") and status.get("startTime"):
         return f"spec.activeDeadlineSeconds: {spec['activeDeadlineSeconds']}, status.startTime: {status['startTime']}, and then it fails"
-    if kind == "Job" and _ends_with_an_eviction(spec, status):
-        return f"spec.backoffLimit: {spec.get('backoffLimit', 6)}, status.failed: {status.get('failed', 0)}, and an evicted pod fails"
+    if kind == "Job" and _may_end_with_an_eviction(spec, status):
+        return f"spec.backoffLimit: {spec.get('backoffLimit', 6)}, status.failed: {status.get('failed', 0)}, and an evicted pod may fail"
     partition = ((spec.get("updateStrategy") or {}).get("rollingUpdate") or {}).get("partition")
     current, update = status.get("currentRevision"), status.get("updateRevision")
     if kind == "StatefulSet" and partition and current != update:
@@ -273,19 +271,11 @@ def _find_hold(kind: str, spec: Mapping[str, Any], outer: Mapping[str, Any], sta
     return ""
 
 
-def _ends_with_an_eviction(spec: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
-    """Whether a Job makes no more pods once a drain evicts one of its pods."""
-    rules = (spec.get("podFailurePolicy") or {}).get("rules") or ()
-    actions = {
-        rule.get("action")
-        for rule in rules
-        for condition in rule.get("onPodConditions") or ()
-        if condition.get("type") == "DisruptionTarget"
-    }
+def _may_end_with_an_eviction(spec: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
+    """Whether a Job may make no more pods once a drain evicts one of its pods. A policy of its own is not read."""
     # All failures may be of one index.
     limit = spec.get("backoffLimit", 6) if spec.get("backoffLimitPerIndex") is None else spec["backoffLimitPerIndex"]
-    used_up = int(status.get("failed") or 0) >= int(limit)
-    return not actions.isdisjoint(("FailJob", "FailIndex")) or (used_up and "Ignore" not in actions)
+    return bool(spec.get("podFailurePolicy")) or int(status.get("failed") or 0) >= int(limit)
 
 
 def _find_lack(kind: str, spec: Mapping[str, Any], status: Mapping[str, Any]) -> tuple[str, str]:
@@ -326,23 +316,12 @@ def _count_parallel(spec: Mapping[str, Any], succeeded: int) -> int:
 
 
 def _has_surge(kind: str, spec: Mapping[str, Any]) -> bool:
-    """As ResolveFenceposts of pkg/controller/deployment/util of kubernetes/kubernetes, with the API's defaults."""
+    """Whether a rollout may start a pod before the one that it replaces ends; so it does by default for a Deployment alone."""
     strategy = spec.get("strategy" if kind == "Deployment" else "updateStrategy") or {}
-    rolling = strategy.get("rollingUpdate") or {}
     if kind not in ("Deployment", "DaemonSet") or strategy.get("type", "RollingUpdate") != "RollingUpdate":
         return False
-    if kind == "DaemonSet":
-        return _part_of(rolling.get("maxSurge", 0), 1) > 0
-    replicas = int(spec.get("replicas") or 1)
-    surge = _part_of(rolling.get("maxSurge", "25%"), replicas)
-    return surge > 0 and floor(_part_of(rolling.get("maxUnavailable", "25%"), replicas)) == 0
-
-
-def _part_of(text: int | str | None, whole: int) -> float:
-    """A number of pods, or a percentage of all of them."""
-    value = str(text or 0)
-    number = read_number(value.removesuffix("%")) or 0
-    return number * whole / 100 if value.endswith("%") else number
+    surge = (strategy.get("rollingUpdate") or {}).get("maxSurge", "25%" if kind == "Deployment" else 0)
+    return str(surge) not in ("0", "0%")
 
 
 def _read_plugin(item: Mapping[str, Any], pod: Mapping[str, Any]) -> PluginTemplate:
