@@ -161,7 +161,7 @@ def _old_zone(world: World) -> None:
     on_windows(world, "zone", source, nodeAffinity={"required": {"nodeSelectorTerms": terms}})
 
 
-@situation("CSI-W20", classes={"pv-zone": "yes"}, starts_again={"Deployment shop/zone": "no"})
+@situation("CSI-V17", classes={"pv-zone": "no"}, starts_again={"Deployment shop/zone": "no"})
 def an_old_zone_label_that_no_node_has(world: World) -> None:
     _old_zone(world)
 

@@ -22,7 +22,6 @@ from ..catalog import wmco
 from ..catalog.base import Driver
 from ..catalog.kubernetes import TAKES_NEWEST_DEFAULT_CLASS
 from ..catalog.registry import DRIVERS
-from ..catalog.translation import REGIONS, ZONES
 from ..catalog.versions import Version, parse
 from ..drivers.rollout.scheduling import explain_exclusion, matches_expression, tolerates
 from ..kube.labels import MANAGER
@@ -108,7 +107,7 @@ class Index:
         self.provisioned_by = frozenset(volume.provisioned_by for volume in snapshot.volumes if volume.phase == "Bound")
         self.kubernetes = version_of(snapshot.cluster.kubernetes)
         self._placed: dict[Placement, int] = {}
-        self._termed: dict[tuple[tuple[Term, ...], bool], int] = {}
+        self._termed: dict[tuple[Term, ...], int] = {}
         self._tolerated: dict[tuple[Toleration, ...], int] = {}
         self._named: dict[int, tuple[str, ...]] = {}
         self._sets: dict[int, int] = {}
@@ -167,7 +166,7 @@ class Index:
         nodes, added = self.all, self.runtime_classes.get(placement.runtime_class, ANYWHERE)
         for key, value in chain(placement.selector, added.selector):
             nodes &= self.find_labelled(key, value)
-        return nodes if placement.terms is None else nodes & self.find_matching(placement.terms, exact=True)
+        return nodes if placement.terms is None else nodes & self.find_matching(placement.terms)
 
     def _find_accepting(self, tolerations: tuple[Toleration, ...]) -> int:
         accepting = self._tolerated.get(tolerations)
@@ -179,44 +178,34 @@ class Index:
             self._tolerated[tolerations] = accepting
         return accepting
 
-    def find_matching(self, terms: tuple[Term, ...], topology_key: str = "", *, exact: bool = False) -> int:
-        """The nodes that a node affinity lets pass. topology_key: the driver's own for zones, of a volume's affinity.
-
-        exact: labels are compared as the scheduler does; otherwise an older label of a zone stands for the newer one.
-        """
-        cached_nodes = self._termed.get((terms, exact)) if not topology_key else None
+    def find_matching(self, terms: tuple[Term, ...]) -> int:
+        """The nodes that a node affinity lets pass."""
+        cached_nodes = self._termed.get(terms)
         if cached_nodes is not None:
             return cached_nodes
         nodes = 0
         for term in terms:
             passing = self.all if term else 0
             for requirement in term:
-                passing &= self._find_satisfying(requirement, topology_key, exact)
+                passing &= self._find_satisfying(requirement)
             nodes |= passing
-        if not topology_key:
-            self._termed[terms, exact] = nodes
+        self._termed[terms] = nodes
         return nodes
 
-    def _find_satisfying(self, requirement: Requirement, topology_key: str, exact: bool) -> int:
+    def _find_satisfying(self, requirement: Requirement) -> int:
         if requirement.field:
             named = unite(self.bit.get(value, 0) for value in requirement.values)
             return named if requirement.operator == "In" else self.all & ~named
-        keys: tuple[str, ...] = (requirement.key,)
-        if not exact and requirement.key in ZONES:
-            keys = (*ZONES, topology_key) if topology_key else ZONES
-        elif not exact and requirement.key in REGIONS:
-            keys = REGIONS
-        labels = [self._labels[key] for key in keys if key in self._labels]
+        by_value = self._labels.get(requirement.key, {})
         if requirement.operator in ("In", "NotIn"):
-            nodes = unite(by_value.get(value, 0) for by_value in labels for value in requirement.values)
+            nodes = unite(by_value.get(value, 0) for value in requirement.values)
             return nodes if requirement.operator == "In" else self.all & ~nodes
         if requirement.operator in ("Exists", "DoesNotExist"):
-            nodes = unite(matching for by_value in labels for matching in by_value.values())
+            nodes = self.with_key(requirement.key)
             return nodes if requirement.operator == "Exists" else self.all & ~nodes
         expression = {"key": requirement.key, "operator": requirement.operator, "values": list(requirement.values)}
-        all_values = chain.from_iterable(by_value.items() for by_value in labels)
         return unite(
-            value_nodes for value, value_nodes in all_values if matches_expression(expression, {requirement.key: value})
+            nodes for value, nodes in by_value.items() if matches_expression(expression, {requirement.key: value})
         )
 
     # What pods and drivers there are

@@ -251,13 +251,8 @@ class _Collector:
 
     def _find_reachable_nodes(self, subject: Subject) -> int:
         """The Windows nodes that a volume's own affinity lets pass."""
-        if subject.terms is None:
-            return self._index.windows
-        driver = BY_NAME.get(subject.driver)
-        zone = next((key for key in driver.topology_keys if key.endswith("zone")), "") if driver is not None else ""
-        return self._index.windows & self._index.find_matching(
-            subject.terms, zone if subject.plugin is not None else ""
-        )
+        windows = self._index.windows
+        return windows if subject.volume is None else windows & self._claims.match_affinity(subject.volume)
 
     def _add_request(self, request: Request, workload: Workload) -> Subject | None:
         key, claim = name_subject(request, workload.key), None if request.is_new else request.claim

@@ -91,7 +91,7 @@ class ExternalProvisioner:
         if storage_class.allowed is None:
             return
         terms = tuple(term for term in storage_class.allowed if term)
-        outside = nodes & ~self._index.find_matching(terms, exact=True)
+        outside = nodes & ~self._index.find_matching(terms)
         if outside:
             keys = ", ".join(sorted({part.key for term in terms for part in term}))
             message = f"allowedTopologies of StorageClass {storage_class.name} exclude the node ({keys})"

@@ -26,6 +26,6 @@ class NodeAffinity:
                 outside = index.all & ~index.find_labelled(key, value)
                 split.block(outside, "CSI-W20", message, "label the nodes, or recreate the pods with another selector")
         if placement.terms is not None:
-            outside = index.all & ~index.find_matching(placement.terms, exact=True)
+            outside = index.all & ~index.find_matching(placement.terms)
             message = f"its required node affinity ({describe_terms(placement.terms)}) does not match the node"
             split.block(outside, "CSI-W20", message, "label the nodes, or recreate the pods with another affinity")

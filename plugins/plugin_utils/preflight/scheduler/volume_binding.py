@@ -8,19 +8,12 @@ Also upstream's binder.go, which binds or provisions the volumes of claims that 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from ...catalog import in_tree
-from ...catalog.translation import TranslationError, parse_ebs_id, translate_topology
-from ..facts.placement import describe_terms, read_terms, write_terms
+from ...catalog.translation import TranslationError, parse_ebs_id
+from ..facts.placement import describe_terms
 from ..facts.storage import ObservedClass, ObservedVolume
 from ..index import Index
 from ..walk.claims import Claims, Request, find_reaching_nodes
 from ..walk.steps import PodToStart, Split
-
-# In-tree volumes with a label for their zone once the scheduler translates them, which it does on nodes whose CSINode names
-# the plugin (https://github.com/kubernetes/csi-translation-lib, plugins; binder.go, tryTranslatePVToCSI).
-_TRANSLATED = ("awsElasticBlockStore", "gcePersistentDisk", "cinder")
 
 
 class VolumeBinding:
@@ -28,7 +21,6 @@ class VolumeBinding:
 
     def __init__(self, index: Index, claims: Claims) -> None:
         self._index, self._claims = index, claims
-        self._migrated_nodes: dict[str, int] = {}
         self._topology_keys: dict[str, tuple[str, ...]] = {}
 
     def filter_claim(self, request: Request, pod: PodToStart, split: Split) -> None:
@@ -50,15 +42,15 @@ class VolumeBinding:
         """Free in-tree volumes: the scheduler chooses one by its node affinity as written, and translates that before it binds the volume
         (binder.go, checkBindings)."""
         for volume in self._claims.find_candidates(request) if request.open else ():
-            moved = self._find_migrated_nodes(volume)
+            moved = self._claims.find_migrated_nodes(volume)
             message = f"{request.volume_key}: volume {volume.name} fits, and whether it does when it is translated for CSI is unknown"
             split.doubt(
                 moved & find_reaching_nodes(self._index, volume), "CSI-W21", message, "set spec.volumeName in the claim"
             )
 
     def _filter_by_affinity(self, request: Request, volume: ObservedVolume, split: Split) -> None:
-        outside = self._index.all & ~self._match_affinity(volume)
-        if not _is_translatable(volume) and (migrated := self._find_migrated_nodes(volume)):
+        outside = self._index.all & ~self._claims.match_affinity(volume)
+        if not _is_translatable(volume) and (migrated := self._claims.find_migrated_nodes(volume)):
             message = (
                 f"{request.volume_key}: volumeID {volume.source.handle} of volume {volume.name} is not an AWS volume ID, "
                 "expected vol-... or aws://zone/vol-..."
@@ -73,30 +65,10 @@ class VolumeBinding:
             terms = f" ({describe_terms(volume.terms)})" if volume.terms else ""
             message = f"{request.volume_key}: nodeAffinity of volume {volume.name}{terms} does not match the node"
             remedy = "add a node that reaches the volume, or copy the data to another volume"
-            if volume.source.field == "local" and not self._match_affinity(volume):
+            if volume.source.field == "local" and not self._claims.match_affinity(volume):
                 message = f"{request.volume_key}: volume {volume.name} is a disk of a deleted node"
                 remedy = "add the node again with the same name, or restore the data to another volume"
             split.block(outside, "CSI-W20", message, remedy)
-
-    def _match_affinity(self, volume: ObservedVolume) -> int:
-        """The nodes that the affinity of a volume lets pass, which is translated on nodes that migrate its plugin."""
-        nodes, plugin = find_reaching_nodes(self._index, volume), in_tree.find_by_field(volume.source.field)
-        moved = self._find_migrated_nodes(volume)
-        if not moved or plugin is None:
-            return nodes
-        terms = read_terms(translate_topology(plugin, dict(volume.places), write_terms(volume.terms)))
-        return (nodes & ~moved) | (find_reaching_nodes(self._index, replace(volume, terms=terms)) & moved)
-
-    def _find_migrated_nodes(self, volume: ObservedVolume) -> int:
-        """The nodes whose kubelet uses CSI for the plugin of a volume with a translated label."""
-        plugin = in_tree.find_by_field(volume.source.field)
-        if plugin is None or plugin.field not in _TRANSLATED:
-            return 0
-        if plugin.plugin not in self._migrated_nodes:
-            csi_nodes = self._index.csi_nodes.values()
-            moved = (csi_node.name for csi_node in csi_nodes if plugin.plugin in (csi_node.migrated or ()))
-            self._migrated_nodes[plugin.plugin] = sum(self._index.bit.get(name, 0) for name in moved)
-        return self._migrated_nodes[plugin.plugin]
 
     def _check_immediate_provisioning(self, request: Request, split: Split) -> None:
         """A claim whose volume is provisioned before its pod is scheduled, without regard to the pod."""

@@ -40,7 +40,7 @@ class VolumeZone:
     def _find_nodes_outside(self, volume: ObservedVolume) -> int:
         """Nodes with any label of zone or region, but those that a volume needs."""
         any_place = tuple((Requirement(key, "Exists"),) for key in (*ZONES, *REGIONS))
-        return self._index.find_matching(any_place, exact=True) & ~self._match_zone(volume.places)
+        return self._index.find_matching(any_place) & ~self._match_zone(volume.places)
 
     def _match_zone(self, places: Iterable[tuple[str, str]]) -> int:
         """Nodes whose labels are a volume's; the newer label of a node answers for the older one of a volume."""
@@ -51,7 +51,7 @@ class VolumeZone:
                 # The scheduler passes over a label that it cannot read.
                 continue
             newer = ZONES[0] if key in ZONES else REGIONS[0]
-            labelled = index.find_matching(((Requirement(key, "Exists"),),), exact=True)
+            labelled = index.find_matching(((Requirement(key, "Exists"),),))
             matching = newest = 0
             for value in values:
                 matching |= index.find_labelled(key, value)

@@ -15,13 +15,19 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ...base.grouped import group_values
+from ...catalog import in_tree
 from ...catalog.kubernetes import SETS_DEFAULT_CLASS_LATER
+from ...catalog.translation import translate_topology
+from ..facts.placement import read_terms, write_terms
 from ..facts.sources import ObservedClaim
 from ..facts.storage import ObservedClass, ObservedVolume
 from ..index import Index, unite
 from .steps import PodToStart
 
 WAITS = "WaitForFirstConsumer"
+# In-tree volumes with a label for their zone once the scheduler translates them, which it does on nodes whose CSINode names
+# the plugin (https://github.com/kubernetes/csi-translation-lib, plugins; binder.go, tryTranslatePVToCSI).
+_TRANSLATED = ("awsElasticBlockStore", "gcePersistentDisk", "cinder")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,7 @@ class Claims:
 
     def __init__(self, index: Index) -> None:
         self._index = index
+        self._migrated_nodes: dict[str, int] = {}
         # By the identity of a pod, that pod with its claims.
         self._requests: dict[int, tuple[PodToStart, tuple[Request, ...]]] = {}
         # A claim that was created while there was no default class gets a later one.
@@ -202,6 +209,26 @@ class Claims:
         is_shared = request.claim.key in pod.shared and len(set(reached)) > 1
         return (0, nodes) if is_shared or self.is_contended(request, pod) else (nodes, 0)
 
+    def match_affinity(self, volume: ObservedVolume) -> int:
+        """The nodes that the affinity of a volume lets pass, which is translated on nodes that migrate its plugin."""
+        nodes, plugin = find_reaching_nodes(self._index, volume), in_tree.find_by_field(volume.source.field)
+        moved = self.find_migrated_nodes(volume)
+        if not moved or plugin is None:
+            return nodes
+        terms = read_terms(translate_topology(plugin, dict(volume.places), write_terms(volume.terms)))
+        return (nodes & ~moved) | (find_reaching_nodes(self._index, replace(volume, terms=terms)) & moved)
+
+    def find_migrated_nodes(self, volume: ObservedVolume) -> int:
+        """The nodes whose kubelet uses CSI for the plugin of a volume with a translated label."""
+        plugin = in_tree.find_by_field(volume.source.field)
+        if plugin is None or plugin.field not in _TRANSLATED:
+            return 0
+        if plugin.plugin not in self._migrated_nodes:
+            csi_nodes = self._index.csi_nodes.values()
+            moved = (csi_node.name for csi_node in csi_nodes if plugin.plugin in (csi_node.migrated or ()))
+            self._migrated_nodes[plugin.plugin] = sum(self._index.bit.get(name, 0) for name in moved)
+        return self._migrated_nodes[plugin.plugin]
+
 
 def is_reserved_for(volume: ObservedVolume, claim: ObservedClaim) -> bool:
     """Whether a volume is reserved for a claim or bound to it."""
@@ -229,4 +256,4 @@ def find_reaching_nodes(index: Index, volume: ObservedVolume) -> int:
         return index.all
     # Of a volume only labels are compared; an expression about a node's name is passed over.
     terms = tuple(tuple(requirement for requirement in term if not requirement.field) for term in volume.terms if term)
-    return index.all if () in terms else index.find_matching(terms, exact=True)
+    return index.all if () in terms else index.find_matching(terms)

@@ -87,29 +87,6 @@ def test_a_field_names_a_node(operator: str, nodes: set[str]) -> None:
     assert set(INDEX.list_names(INDEX.find_matching(terms))) == nodes
 
 
-def test_an_old_zone_of_a_volume_is_found_under_every_name_it_has_now() -> None:
-    terms = read_terms(
-        {
-            "nodeSelectorTerms": [
-                {
-                    "matchExpressions": [
-                        {"key": "failure-domain.beta.kubernetes.io/zone", "operator": "In", "values": ["a"]}
-                    ]
-                }
-            ]
-        }
-    )
-    assert terms is not None
-    assert INDEX.find_matching(terms) == INDEX.all
-    world = World()
-    made = node(world, "n-1")
-    del made["metadata"]["labels"]["topology.kubernetes.io/zone"]
-    made["metadata"]["labels"]["topology.disk.csi.azure.com/zone"] = "a"
-    only_of_driver = Index(world.snapshot())
-    assert not only_of_driver.find_matching(terms)
-    assert only_of_driver.find_matching(terms, "topology.disk.csi.azure.com/zone") == only_of_driver.all
-
-
 def test_a_volume_without_affinity_is_reachable_from_everywhere_and_one_without_terms_from_nowhere() -> None:
     assert read_terms(None) is None
     nowhere = read_terms({"nodeSelectorTerms": []})

@@ -23,7 +23,7 @@ def test_each_node_is_evaluated_by_its_own_kubelet() -> None:
 
 
 def test_a_zone_leaves_only_the_nodes_in_it() -> None:
-    found = rows(evaluate(SITUATIONS["an_old_zone_label_that_no_node_has"].world().snapshot()), "pv-zone")
+    found = rows(evaluate(SITUATIONS["an_old_zone_label_that_the_node_has"].world().snapshot()), "pv-zone")
     assert found["yes"].nodes == ("win-2",)
 
 
