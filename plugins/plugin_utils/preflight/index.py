@@ -112,12 +112,12 @@ class Index:
         self._named: dict[int, tuple[str, ...]] = {}
         self._sets: dict[int, int] = {}
         self._labels: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-        self._taints: dict[tuple[Taint, ...], int] = defaultdict(int)
+        self.taints: dict[tuple[Taint, ...], int] = defaultdict(int)
         for node in nodes:
             bit = self.bit[node.name]
             for key, value in node.labels.items():
                 self._labels[key][value] |= bit
-            self._taints[tuple(taint for taint in node.taints if not is_of_state(taint))] |= bit
+            self.taints[node.taints] |= bit
 
     # Sets of nodes
 
@@ -171,10 +171,10 @@ class Index:
     def _find_accepting(self, tolerations: tuple[Toleration, ...]) -> int:
         accepting = self._tolerated.get(tolerations)
         if accepting is None:
-            accepting = 0
-            for taints, nodes in self._taints.items():
-                if all(taint.effect == "PreferNoSchedule" or is_accepted(taint, tolerations) for taint in taints):
-                    accepting |= nodes
+            by_taints = (
+                (nodes, [taint for taint in taints if not is_of_state(taint)]) for taints, nodes in self.taints.items()
+            )
+            accepting = unite(nodes for nodes, taints in by_taints if are_accepted(taints, tolerations))
             self._tolerated[tolerations] = accepting
         return accepting
 
@@ -383,6 +383,11 @@ def is_of_state(taint: Taint) -> bool:
     for Windows (https://github.com/kubernetes/kubernetes, staging/src/k8s.io/api/core/v1/well_known_taints.go)."""
     prefixes = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
     return taint.key.startswith(prefixes) and taint.key != "node.kubernetes.io/os"
+
+
+def are_accepted(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> bool:
+    """Whether taints let a pod with these tolerations on a node."""
+    return all(taint.effect == "PreferNoSchedule" or is_accepted(taint, tolerations) for taint in taints)
 
 
 def is_accepted(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:

@@ -38,6 +38,7 @@ from .walk.steps import StepAnswer
 _PROFILES = ("restricted", "baseline", "privileged")
 _ENFORCE = "pod-security.kubernetes.io/enforce"
 _REMEDY = "use another volume, or run the workload on Linux"
+_BLOCK = ("CSI-V15", "its volumeMode is Block", "use a volume with volumeMode Filesystem")
 # The source of a PersistentVolume cannot be changed.
 _RECREATE = "set persistentVolumeReclaimPolicy to Retain, then recreate the PersistentVolume"
 _REMEDIES = {
@@ -257,10 +258,9 @@ class _Volume:
         modes = spec.get("volumeLifecycleModes") or ["Persistent"]
         recreate = f"recreate CSIDriver {name} as in the driver's own manifest"
         if (mode := "Ephemeral" if inline else "Persistent") not in modes:
-            message = f"CSIDriver {name} has volumeLifecycleModes {', '.join(modes)}, expected {mode} too"
-            message = (
-                message if driver is not None else f"CSIDriver {name} does not exist, so pods may not name its volumes"
-            )
+            message = f"CSIDriver {name} does not exist, so pods may not name its volumes"
+            if driver is not None:
+                message = f"CSIDriver {name} has volumeLifecycleModes {', '.join(modes)}, expected {mode} too"
             return message, "use a claim for this volume" if inline else recreate
         if inline and entry is not None and entry.csi_driver["podInfoOnMount"] and not spec.get("podInfoOnMount"):
             return f"CSIDriver {name} has podInfoOnMount false, expected true for volumes that pods name", recreate
@@ -277,9 +277,9 @@ class _Volume:
         version = version_of(snapshot.cluster.openshift)
         namespace = self._subject.users[0].namespace if self._subject.users else ""
         observed = self._index.namespaces.get(namespace)
-        if not self._subject.inline or "csidrivers" in self._index.unread or version is None or version.minor < (4, 13):
+        if not self._subject.inline or "csidrivers" in self._index.unread or observed is None:
             return None
-        if observed is None:
+        if version is None or version.minor < (4, 13):
             return None
         profile = (driver.profile if driver is not None else "") or _PROFILES[-1]
         enforced = observed.labels.get(_ENFORCE) or _PROFILES[0]
@@ -303,8 +303,7 @@ class _Volume:
         return self._refuse("CSI-V30", message, remedy, nodes, "no")
 
     def _refuse_block(self, nodes: int) -> StepAnswer:
-        message, remedy = "its volumeMode is Block", "use a volume with volumeMode Filesystem"
-        return self._refuse("CSI-V15", message, remedy, nodes, "no")
+        return self._refuse(*_BLOCK, nodes, "no")
 
     def _evaluate_in_tree(self, nodes: int) -> StepAnswer:
         named = self._subject.source.fs_type.lower()
@@ -391,7 +390,7 @@ class _Volume:
             return self._check_file_system(answer, driver)
         source = (f"source: {answer.source}",) if answer.source else ()
         if answer.feature == capability.BLOCK:
-            return self._make_finding("CSI-V15", "its volumeMode is Block", "use a volume with volumeMode Filesystem")
+            return self._make_finding(*_BLOCK)
         title = driver.title if driver is not None else self._subject.driver
         message = f"{self._describe_feature(answer.feature)}, and {title} {answer.why}"
         finding = self._make_finding(
@@ -465,12 +464,9 @@ class _Volume:
             id_, object_name or self._subject.title, message, tuple(self._list_evidence(nodes)), remedy
         )
 
-    def _add_finding(self, id_: str, message: str, remedy: str, nodes: int = 0, object_name: str = "") -> None:
-        self.findings.append(self._make_finding(id_, message, remedy, nodes, object_name))
-
     def _refuse(self, id_: str, message: str, remedy: str, nodes: int, answer: Answer) -> StepAnswer:
         """A finding that is the verdict on these nodes too."""
-        self._add_finding(id_, message, remedy, nodes)
+        self.findings.append(self._make_finding(id_, message, remedy, nodes))
         return self._create_answer(answer, nodes, message)
 
     def _list_evidence(self, nodes: int) -> Iterator[str]:

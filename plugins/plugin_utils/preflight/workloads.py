@@ -306,10 +306,7 @@ def _check_workload(index: Index, workload: Workload) -> Iterator[ReportFinding]
     """Findings about this workload itself, such as a static pod."""
     object_name, template = workload.key, workload.template
     because = (f"runs on {workload.system}: {workload.because}",)
-    volumes = (
-        ", ".join((*workload.claims, *(f"inline {inline_volume.name}" for inline_volume in workload.inline)))
-        or "volumes created with its pods"
-    )
+    volumes = ", ".join(workload.volumes) or "volumes created with its pods"
     if workload.system in ("mixed", "unknown"):
         remedy = change_template(object_name, "spec.os.name and nodeSelector kubernetes.io/os")
         yield create_finding("CSI-W01", object_name, f"it has {volumes}, and {workload.because}", because, remedy)

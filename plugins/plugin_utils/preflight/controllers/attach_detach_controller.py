@@ -243,7 +243,7 @@ class AttachDetachController:
             holding: dict[str, ObservedPod] = {}
             starting: dict[str, Workload] = {}
             if len(workloads) > 1:
-                live = (pair for pair in placed if not pair[1].finished and not pair[1].deleting)
+                live = (pair for pair in placed if not pair[1].finished and not pair[1].gone_by)
                 while len(holding) < 2 and (pair := next(live, None)) is not None:
                     holding.setdefault(*pair)
                 if not any(pod.node and not pod.finished for user in workloads for pod in user.pods):

@@ -38,7 +38,6 @@ class ObservedPod:
     node: str = ""
     phase: str = "Running"
     owner: str = ""
-    deleting: bool = False
     mirror: bool = False
     placement: Placement = ANYWHERE
     volumes: Volumes = NO_VOLUMES
@@ -74,7 +73,6 @@ class ObservedPod:
             node=share_text(spec.get("nodeName")),
             phase=share_text((pod.get("status") or {}).get("phase")),
             owner=sys.intern(owner),
-            deleting=bool(metadata.get("deletionTimestamp")),
             mirror=MIRROR in (metadata.get("annotations") or {}),
             placement=Placement.from_spec(spec),
             volumes=Volumes.from_spec(spec),

@@ -10,8 +10,7 @@ https://github.com/testmoapp/junitxml
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from ..verdict import Report
@@ -21,39 +20,33 @@ from .words import format_number, plain
 _RESULTS = {"no": "failure", "unknown": "error", "skipped": "skipped"}
 
 
-@dataclass(frozen=True, slots=True)
-class JunitCase:
-    """A test case. answer: yes, no, unknown or skipped."""
-
-    name: str
-    answer: str
-    reason: str
-    remedies: tuple[str, ...]
+# A test case: its name, yes, no, unknown or skipped, the reason, and what helps.
+JunitCase = tuple[str, str, str, Iterable[str]]
 
 
 def render_junit(report: Report) -> bytes:
     """The XML."""
     remedies = {finding.id: finding.remedy for finding in reversed(report.findings)}
-    suites = {
+    suites: dict[str, list[JunitCase]] = {
         "workloads": [
-            JunitCase(
+            (
                 workload.workload,
                 "skipped" if workload.accepted else workload.starts_again,
                 workload.accepted or workload.because,
-                tuple(remedies.get(cause.id, "") for cause in workload.causes),
+                [remedies.get(cause.id, "") for cause in workload.causes],
             )
             for workload in report.workloads
         ],
         "nodes": [
-            JunitCase(node.node, node.ok, node.because, tuple(remedies.get(id_, "") for id_ in node.findings))
+            (node.node, node.ok, node.because, [remedies.get(id_, "") for id_ in node.findings])
             for node in report.nodes
         ],
         "assumptions": [
-            JunitCase(
+            (
                 assumption.message,
                 "skipped",
                 f"assumed for {format_number(len(assumption.workloads), 'workload')}",
-                (CHECKS.get(assumption.kind, ""),),
+                [CHECKS.get(assumption.kind, "")],
             )
             for assumption in report.assumptions
         ],
@@ -65,13 +58,13 @@ def render_junit(report: Report) -> bytes:
 
 
 def _add_suite(root: Element, name: str, cases: Sequence[JunitCase]) -> None:
-    answers = Counter(case.answer for case in cases)
+    answers = Counter(answer for _name, answer, _reason, _remedies in cases)
     suite = SubElement(
         root, "testsuite", name=name, tests=str(len(cases)), failures=str(answers["no"]),
         errors=str(answers["unknown"]), skipped=str(answers["skipped"]),
     )  # fmt: skip
-    for case in cases:
-        element = SubElement(suite, "testcase", classname=f"readiness.{name}", name=plain(case.name))
-        if case.answer in _RESULTS:
-            result = SubElement(element, _RESULTS[case.answer], message=plain(case.reason))
-            result.text = "\n".join(plain(remedy) for remedy in dict.fromkeys(case.remedies) if remedy)
+    for title, answer, reason, remedies in cases:
+        element = SubElement(suite, "testcase", classname=f"readiness.{name}", name=plain(title))
+        if answer in _RESULTS:
+            result = SubElement(element, _RESULTS[answer], message=plain(reason))
+            result.text = "\n".join(plain(remedy) for remedy in dict.fromkeys(remedies) if remedy)

@@ -5,11 +5,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 from ...kube.node import Taint
 from ..facts.placement import ANYWHERE, Placement, Toleration
-from ..index import Index, is_accepted, is_of_state, unite
+from ..index import Index, are_accepted, is_accepted, is_of_state, unite
 from ..known import change_template
 from ..verdict import NAMED_NODES
 from ..walk.steps import PodToStart, Split
@@ -37,26 +35,19 @@ class TaintToleration:
 
     def __init__(self, index: Index) -> None:
         self._index = index
-        self._taints: dict[tuple[Taint, ...], int] = defaultdict(int)
-        for node in index.node_list:
-            self._taints[node.taints] |= index.bit[node.name]
 
     def find_tolerated_nodes(self, placement: Placement) -> int:
         """The nodes whose taints a pod tolerates."""
         added = self._index.runtime_classes.get(placement.runtime_class, ANYWHERE).tolerations
         tolerations = placement.tolerations + added + _ADDED_BY_ADMISSION
-        return unite(
-            nodes
-            for taints, nodes in self._taints.items()
-            if all(taint.effect == "PreferNoSchedule" or is_accepted(taint, tolerations) for taint in taints)
-        )
+        return unite(nodes for taints, nodes in self._index.taints.items() if are_accepted(taints, tolerations))
 
     def filter_pod(self, pod: PodToStart, split: Split) -> None:
         """Block nodes with a taint that the pod does not tolerate. A pod that is bound already is only evicted, by NoExecute."""
         effects = ("NoExecute",) if pod.node else ("NoSchedule", "NoExecute")
         tolerations = collect_tolerations(self._index, pod)
         known_tolerations = tuple(toleration for toleration in tolerations if toleration.operator in _OPERATORS)
-        for taints, nodes in self._taints.items():
+        for taints, nodes in self._index.taints.items():
             for taint in taints:
                 if not nodes & split.nodes or taint.effect not in effects or is_accepted(taint, known_tolerations):
                     continue

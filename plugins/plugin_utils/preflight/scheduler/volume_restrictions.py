@@ -57,26 +57,26 @@ class VolumeRestrictions:
         claim = request.claim
         if ALONE not in claim.access_modes or request.is_new:
             return
-        remedy = "give each pod a claim of its own, or recreate the claim with ReadWriteOnce"
-        if pod.count > 1 or (claim.key in pod.shared and self._has_several_pods(pod)):
-            users = f"{pod.count} pods" if pod.count > 1 else "several pods"
-            message = f"its access mode is {ALONE}, and {users} of {pod.workload} share it"
-            split.block(split.nodes, "CSI-V42", message, remedy, object_name=request.title)
-            return
-        for other_pod in self._pods_by_claim.get(claim.key, ()):
-            if not self._is_replaced(other_pod, pod):
-                message = f"its access mode is {ALONE}, and pod {other_pod.key} on {other_pod.node} uses it"
-                split.block(split.nodes, "CSI-V42", message, remedy, object_name=request.title)
-                return
-        named = self._workloads_by_claim.get(claim.key, {})
-        other_key = next((name for name in named if name != pod.workload), "")
-        if other_key and pod.workload in named and not self._pods_by_claim.get(claim.key):
-            message = f"its access mode is {ALONE}, and {other_key} also uses it"
+        if user := self._find_other_user(claim.key, pod):
+            message = f"its access mode is {ALONE}, and {user}"
+            remedy = "give each pod a claim of its own, or recreate the claim with ReadWriteOnce"
             split.block(split.nodes, "CSI-V42", message, remedy, object_name=request.title)
         elif pod.surges:
             message = f"its access mode is {ALONE}, and a rollout of {pod.workload} starts the new pod before the old one ends"
             remedy = "set the strategy of the Deployment to Recreate, or maxSurge to 0"
             split.doubt(split.nodes, "CSI-V43", message, remedy, object_name=request.title)
+
+    def _find_other_user(self, claim: str, pod: PodToStart) -> str:
+        """What else uses a claim of a pod, empty for nothing."""
+        if pod.count > 1 or (claim in pod.shared and self._has_several_pods(pod)):
+            return f"{pod.count if pod.count > 1 else 'several'} pods of {pod.workload} share it"
+        users = self._pods_by_claim.get(claim, ())
+        for other_pod in users:
+            if not self._is_replaced(other_pod, pod):
+                return f"pod {other_pod.key} on {other_pod.node} uses it"
+        named = self._workloads_by_claim.get(claim, {})
+        other_key = next((name for name in named if name != pod.workload), "")
+        return f"{other_key} also uses it" if other_key and pod.workload in named and not users else ""
 
     def _has_several_pods(self, pod: PodToStart) -> bool:
         """Whether a workload with a pod on each node, or with ordinals, has more than one."""
