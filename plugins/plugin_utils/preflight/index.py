@@ -96,9 +96,6 @@ class Index:
         self.service_accounts = frozenset(snapshot.service_accounts)
         self.quotas = group_values((quota.namespace, quota) for quota in snapshot.quotas)
         self.limit_ranges = group_values((limit_range.namespace, limit_range) for limit_range in snapshot.limit_ranges)
-        self.templates = {
-            (template.kind, template.namespace, template.name): template for template in snapshot.templates
-        }
         self.csi_drivers = {driver.name: driver for driver in snapshot.drivers}
         self.namespaces = {namespace.name: namespace for namespace in snapshot.namespaces}
         self.hosts: dict[str, ObservedHost] = {host.node: host for host in snapshot.hosts}

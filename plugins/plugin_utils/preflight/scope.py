@@ -60,7 +60,7 @@ def scope(nodes: Iterable[ObservedNode], templates: Sequence[ObservedTemplate], 
     A workload without pods on a node stays, whatever its template says, and so does one that shares a claim with it.
     """
     windows = {node.name: node.windows for node in nodes}
-    by_root = {(template.kind, template.namespace, template.name): template for template in templates}
+    by_root = key_templates(templates)
     roots = [find_root(pod, by_root) for pod in pods]
     on_windows: dict[Key, set[bool]] = defaultdict(set)
     for pod, root in zip(pods, roots, strict=True):
@@ -100,6 +100,11 @@ def is_decisive(pod: ObservedPod, template: ObservedTemplate | None) -> bool:
         return True
     system = template.placement.named_system
     return not pod.finished and (system != "windows" or pod.placement.named_system == system)
+
+
+def key_templates(templates: Iterable[ObservedTemplate]) -> dict[Key, ObservedTemplate]:
+    """Templates by kind, namespace and name."""
+    return {(template.kind, template.namespace, template.name): template for template in templates}
 
 
 def find_root(pod: ObservedPod, templates: Mapping[Key, ObservedTemplate]) -> Key:

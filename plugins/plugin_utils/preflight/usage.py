@@ -19,7 +19,7 @@ from .facts.placement import Placement, Toleration
 from .facts.sources import Inline, Volumes
 from .facts.workloads import ObservedPod, ObservedTemplate
 from .index import Index
-from .scope import find_root, is_decisive
+from .scope import find_root, is_decisive, key_templates
 from .verdict import System
 
 _SYSTEMS: Mapping[str, System] = {"windows": "windows", "linux": "linux"}
@@ -101,16 +101,17 @@ def list_disks(index: Index, claims: Iterable[str], inline: Iterable[Inline]) ->
 
 def _find_workloads(index: Index) -> list[Workload]:
     workloads: dict[tuple[str, str, str], Workload] = {}
-    for key, template in index.templates.items():
+    templates = key_templates(index.snapshot.templates)
+    for key, template in templates.items():
         if not template.owner and (_has_volumes(template.volumes) or template.claim_templates):
             workloads[key] = Workload(*key, template=template)
     for pod in index.snapshot.pods:
         if not _has_volumes(pod.volumes):
             continue
-        key = find_root(pod, index.templates)
+        key = find_root(pod, templates)
         workload = workloads.get(key)
         if workload is None:
-            workload = workloads[key] = Workload(*key, template=index.templates.get(key))
+            workload = workloads[key] = Workload(*key, template=templates.get(key))
         workload.pods.append(pod)
     for workload in workloads.values():
         workload.pods.sort(key=lambda pod: pod.name)

@@ -40,7 +40,7 @@ h1 { font-size: 1.55rem; line-height: 1.25; overflow-wrap: anywhere; }
 h2 { font-size: 1.15rem; }
 h3 { font-size: 1rem; }
 a { color: var(--focus); }
-code, .name { font-family: ui-monospace, "Cascadia Mono", Consolas, "DejaVu Sans Mono", monospace; font-size: .92em; overflow-wrap: anywhere; }
+.name { font-family: ui-monospace, "Cascadia Mono", Consolas, "DejaVu Sans Mono", monospace; font-size: .92em; overflow-wrap: anywhere; }
 :focus-visible { outline: 3px solid var(--focus); outline-offset: 2px; border-radius: 3px; }
 .skip { position: absolute; left: -99rem; }
 .skip:focus { left: 1rem; top: .5rem; background: var(--card); padding: .4rem .8rem; }
@@ -84,7 +84,6 @@ section > h2 + * { margin-top: .6rem; }
 .soft { color: var(--soft); overflow-wrap: anywhere; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; }
-caption { text-align: left; color: var(--soft); padding-bottom: .4rem; }
 th, td {
   text-align: left; vertical-align: top; padding: .45rem .8rem .45rem 0; border-top: 1px solid var(--line);
   overflow-wrap: anywhere; min-width: 7rem;
@@ -103,7 +102,6 @@ details ul { padding-left: 1.1rem; color: var(--soft); font-size: .9rem; }
 a[href^="#CSI-"] { white-space: nowrap; }
 .empty { color: var(--soft); font-style: italic; }
 footer { color: var(--soft); font-size: .9rem; padding-bottom: 3rem; margin-top: 1.5rem; }
-footer ul { padding-left: 1.1rem; }
 /* On a phone a row is a block, and the columns after the reason have their name before them. */
 @media (max-width: 40rem) {
   header, main, footer { padding: 0 .6rem; }

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from ...base.grouped import group_values
-from ..facts.workloads import ObservedPod
+from ..facts.workloads import ObservedPod, ObservedTemplate
 from ..index import Index
-from ..scope import find_root
+from ..scope import Key, find_root, key_templates
 from ..walk.claims import Request
 from ..walk.steps import PodToStart, Split
 
@@ -52,6 +52,10 @@ class VolumeRestrictions:
         )
         return {claim: dict.fromkeys(keys) for claim, keys in pairs.items()}
 
+    @cached_property
+    def _templates(self) -> Mapping[Key, ObservedTemplate]:
+        return key_templates(self._index.snapshot.templates)
+
     def filter_claim(self, request: Request, pod: PodToStart, split: Split) -> None:
         """Block a claim with ReadWriteOncePod that another pod uses."""
         claim = request.claim
@@ -87,5 +91,5 @@ class VolumeRestrictions:
         """Whether a pod on a node is this one, or goes before this one comes."""
         if (other_pod.namespace, other_pod.name) == (pod.namespace, pod.name):
             return True
-        kind, namespace, name = find_root(other_pod, self._index.templates)
+        kind, namespace, name = find_root(other_pod, self._templates)
         return f"{kind} {namespace}/{name}" == pod.workload

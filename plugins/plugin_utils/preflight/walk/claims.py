@@ -173,9 +173,8 @@ class Claims:
         for template in index.snapshot.templates:
             if template.owner or not template.runs:
                 continue
-            is_daemon_set = template.kind == "DaemonSet"
-            pods = len(index.list_names(index.find_fitting(template.placement))) if is_daemon_set else template.replicas
-            count = template.parallel if pods is None else pods
+            # Of a DaemonSet there may be several.
+            count = 2 if template.kind == "DaemonSet" else template.replicas or template.parallel
             requests += [
                 (self.make_request(ephemeral_claim, template.namespace, template.name), count)
                 for ephemeral_claim in template.volumes.ephemeral
