@@ -372,7 +372,7 @@ def pods_that_a_limit_range_lets_request_more_than_a_node_has(world: World) -> N
     world.add("LimitRange", "usual", SHOP, spec={"limits": [part]})
 
 
-@situation("CSI-W20", starts_again={WEB: "no"})
+@situation("CSI-W21", starts_again={WEB: "unknown"})
 def pods_that_probe_another_host_where_pod_security_is_baseline(world: World) -> None:
     world.get("Namespace", SHOP)["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "baseline"
     _template(world)["containers"][0]["livenessProbe"] = {"httpGet": {"host": "10.0.0.1", "port": 80}}
@@ -385,29 +385,17 @@ def pods_that_say_they_may_run_as_root_where_all_containers_do_not(world: World)
     _template(world)["containers"][0]["securityContext"] = {"runAsNonRoot": True}
 
 
-def _enforce_baseline_of_engines(world: World, policy: str) -> None:
-    labels = world.get("Namespace", SHOP)["metadata"]["labels"]
-    labels["pod-security.kubernetes.io/enforce"] = "baseline"
-    labels["pod-security.kubernetes.io/enforce-version"] = policy
+@situation("CSI-W21", starts_again={WEB: "unknown"})
+def pods_of_a_container_engine_where_pod_security_is_baseline(world: World) -> None:
+    world.get("Namespace", SHOP)["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "baseline"
     del _template(world)["os"]
     _template(world)["securityContext"] = {"seLinuxOptions": {"type": "container_engine_t"}}
 
 
-@situation("CSI-W20", starts_again={WEB: "no"})
-def pods_of_a_container_engine_where_pod_security_is_older(world: World) -> None:
-    _enforce_baseline_of_engines(world, "v1.30")
-
-
-@situation(starts_again={WEB: "yes"})
-def pods_of_a_container_engine_where_pod_security_knows_them(world: World) -> None:
-    _enforce_baseline_of_engines(world, "v1.31")
-
-
-def _enforce_restricted(world: World, policy: str) -> None:
-    """The standard, for pods that name no operating system, run as any user and are in a user namespace."""
-    labels = world.get("Namespace", SHOP)["metadata"]["labels"]
-    labels["pod-security.kubernetes.io/enforce"] = "restricted"
-    labels["pod-security.kubernetes.io/enforce-version"] = policy
+@situation("CSI-W20", "CSI-W21", starts_again={WEB: "unknown", "StatefulSet shop/db": "no"})
+def pods_in_a_user_namespace_where_pod_security_is_restricted(world: World) -> None:
+    """They name no operating system and run as any user."""
+    world.get("Namespace", SHOP)["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "restricted"
     spec = _template(world)
     del spec["os"]
     spec["hostUsers"] = False
@@ -416,16 +404,6 @@ def _enforce_restricted(world: World, policy: str) -> None:
         "capabilities": {"drop": ["ALL"]},
         "seccompProfile": {"type": "RuntimeDefault"},
     }
-
-
-@situation("CSI-W20", starts_again={WEB: "yes", "StatefulSet shop/db": "no"})
-def pods_in_a_user_namespace_where_pod_security_is_restricted(world: World) -> None:
-    _enforce_restricted(world, "v1.35")
-
-
-@situation("CSI-W20", starts_again={WEB: "no"})
-def pods_in_a_user_namespace_where_pod_security_is_older(world: World) -> None:
-    _enforce_restricted(world, "v1.34")
 
 
 @situation("CSI-W20", "CSI-W21", starts_again={WEB: "unknown"})

@@ -15,9 +15,3 @@ SETS_DEFAULT_CLASS_LATER = (1, 26)
 TAKES_NEWEST_DEFAULT_CLASS = (1, 26)
 # Pod Security exempts pods of Windows from what only Linux has (check_allowPrivilegeEscalation.go, check_capabilities_restricted.go).
 EXEMPTS_WINDOWS_PODS = (1, 25)
-# Its baseline standard allows the SELinux type container_engine_t (check_seLinuxOptions.go).
-ALLOWS_ENGINE_TYPE = (1, 31)
-# Its baseline standard forbids probes and hooks of another host (check_hostProbesAndhostLifecycle.go).
-FORBIDS_HOSTS_OF_PROBES = (1, 34)
-# Its restricted standard lets pods in a user namespace run as any user (check_runAsNonRoot.go, check_runAsUser.go).
-RELAXES_USERS = (1, 35)

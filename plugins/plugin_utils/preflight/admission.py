@@ -8,7 +8,7 @@ Each check bears the name of the admission plugin (https://kubernetes.io/docs/re
 
 from __future__ import annotations
 
-from ..catalog.kubernetes import ALLOWS_ENGINE_TYPE, EXEMPTS_WINDOWS_PODS, FORBIDS_HOSTS_OF_PROBES, RELAXES_USERS
+from ..catalog.kubernetes import EXEMPTS_WINDOWS_PODS
 from .facts.cluster import NODE_SELECTOR
 from .index import Index, version_of
 from .limits import (
@@ -108,16 +108,13 @@ class Admission:
         violation = violations.baseline if level == "baseline" else violations.restricted
         policy = namespace.labels.get(f"{_ENFORCE}-version", "latest")
         version = self._index.kubernetes if policy == "latest" else version_of(f"{policy}.0")
-        if level == "restricted" and version is not None and version.minor >= RELAXES_USERS:
-            violation = violations.relaxed
-        if version is not None and not violation and version.minor >= FORBIDS_HOSTS_OF_PROBES:
-            violation = violations.of_hosts
-        if version is not None and not violation and version.minor < ALLOWS_ENGINE_TYPE:
-            violation = violations.of_engine
         if violation:
             message = f"namespace {pod.namespace} enforces Pod Security {level}, which forbids {violation}"
             remedy = f"change the pod template, or: kubectl label namespace {pod.namespace} {_ENFORCE}=privileged --overwrite"
             split.block(split.nodes, "CSI-W20", message, remedy)
+        elif violations.by_release:
+            message = f"some releases of Pod Security {level}, which namespace {pod.namespace} enforces, forbid {violations.by_release}"
+            split.doubt(split.nodes, "CSI-W21", message, "change the pod template")
         elif version is None or version.minor < EXEMPTS_WINDOWS_PODS:
             message = f"namespace {pod.namespace} enforces Pod Security {level} of {policy}, which is not known"
             remedy = f"kubectl label namespace {pod.namespace} {_ENFORCE}-version=latest --overwrite"

@@ -41,16 +41,13 @@ Contexts = list[Mapping[str, Any]]
 class Violations:
     """The first field against the baseline standard, and against the restricted one; empty for none.
 
-    of_hosts: a probe or hook of another host, which the baseline standard of 1.34 and later forbids. relaxed: against the
-    restricted standard of 1.35 and later, where pods in a user namespace run as any user. of_engine: the type container_engine_t,
-    which the baseline standard before 1.31 forbids.
+    by_release: what only some releases forbid: a probe or hook of another host since 1.34, the type container_engine_t before
+    1.31, and before 1.35 that pods in a user namespace run as any user.
     """
 
     baseline: str = ""
     restricted: str = ""
-    of_hosts: str = ""
-    relaxed: str = ""
-    of_engine: str = ""
+    by_release: str = ""
 
 
 NO_VIOLATIONS = Violations()
@@ -62,14 +59,12 @@ def find_violations(spec: Mapping[str, Any]) -> Violations:
     pod: Mapping[str, Any] = spec.get("securityContext") or {}
     contexts: Contexts = [container.get("securityContext") or {} for container in containers]
     baseline = next(_check_baseline(spec, containers, pod, contexts), "")
-    users, restriction = next(_check_users(pod, contexts), ""), next(_check_restricted(spec, pod, contexts), "")
-    relaxed = baseline or ("" if spec.get("hostUsers") is False else users) or restriction
-    restricted = baseline or users or restriction
-    of_hosts = next(_check_handlers(containers), "")
+    users = next(_check_users(pod, contexts), "")
+    of_host, of_namespace = ("", users) if spec.get("hostUsers") is False else (users, "")
+    restricted = baseline or of_host or next(_check_restricted(spec, pod, contexts), "")
     types = {(context.get("seLinuxOptions") or {}).get("type") for context in (pod, *contexts)}
-    of_engine = "securityContext.seLinuxOptions" if _ENGINE in types else ""
-    found = Violations(baseline, restricted, of_hosts, relaxed, of_engine)
-    return found if restricted or of_hosts or of_engine else NO_VIOLATIONS
+    by_release = next(_check_handlers(containers), _ENGINE if _ENGINE in types else of_namespace)
+    return Violations(baseline, restricted, by_release) if restricted or by_release else NO_VIOLATIONS
 
 
 def _check_baseline(
