@@ -224,7 +224,7 @@ def build_run(params: Mapping[str, Any], target: Target) -> Run | None:
 
 
 def list_blockers(report: Report) -> list[dict[str, str]]:
-    """The worst findings, in few words."""
+    """Findings of severity blocker, without their details."""
     worst = [finding for finding in report.findings if finding.severity == "blocker"]
     return [
         {"id": finding.id, "object": finding.object, "message": finding.message, "remedy": finding.remedy}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What csi_proxy and csi_proxy_info share: the options for looking at a node, and how they connect."""
+"""What csi_proxy and csi_proxy_info share: the options by which they read a host, and notes about its connection."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ description:
     Windows node, from what earlier tasks of the playbook registered.
   - Sets the statistic C(kubewin_summary) to that data, as M(ansible.builtin.set_stats) would.
   - Never fails. A task that fails sets no statistics, so let a task after this one fail.
-  - Nodes that no host of the inventory is, and hosts that were left out, are listed with the reason.
+  - Windows nodes without a host in the inventory, and hosts that were left out, are listed with the reason.
 extends_documentation_fragment:
   - kubewin.csi.attributes
   - kubewin.csi.attributes.info

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the gate says while it waits and when it ends. Pure: no I/O."""
+"""Texts of the gate while it waits and at its end. Pure: no I/O."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def _describe_failure(rollout: Mapping[str, Any], timeout: int, unreachable: str
         return f"after {timeout} s these nodes are not ready: {names or 'see below'}{last}"
     if reason == "gate_unproven":
         return f"these nodes are registered, but their hosts were not read: {names}"
-    return f"waiting would not help: {names or 'see below'}"
+    return f"these nodes need a change before they can become ready: {names or 'see below'}"
 
 
 def _explain_node(node: Mapping[str, Any]) -> str:

@@ -44,7 +44,7 @@ class Awaited:
 
 
 class Waits:
-    """Tells what is waited for: at once when it is new, and now and then as long as it lasts."""
+    """Reports each condition that a task waits for: at once when it is new, then at growing intervals."""
 
     def __init__(self, notify: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
         self._notify, self._clock = notify, clock

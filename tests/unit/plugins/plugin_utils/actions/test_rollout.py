@@ -69,7 +69,7 @@ def test_green_passes() -> None:
     ("verdict", "reason", "expected"),
     [
         ("waiting", "gate_timeout", "after 60 s these nodes are not ready: win-2"),
-        ("red", "gate_red", "waiting would not help: win-2"),
+        ("red", "gate_red", "these nodes need a change before they can become ready: win-2"),
         ("unproven", "gate_unproven", "their hosts were not read: win-2"),
     ],
 )
