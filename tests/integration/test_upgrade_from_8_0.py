@@ -85,7 +85,7 @@ def test_a_node_without_volumes_is_first_and_the_others_follow_when_it_is_proven
             )
             openshift.approve(eight.api, plan)
             eventually(
-                lambda: process.poll() is not None or step(eight, "nine", "win-1") == "canary",
+                lambda: process.poll() is not None or step(eight, "nine", "win-1") == "verify",
                 "the first node is proven",
                 timeout=120,
             )

@@ -120,7 +120,7 @@ def test_wmco_8_to_9_with_in_tree_volumes_by_one_command_that_is_killed_and_give
     ready: Lab, tmp_path: Path
 ) -> None:
     """From the proof to the comparison, killed while WMCO has the canary and while it has the second node."""
-    away = ("allow", "back", "gate", "canary")
+    away = ("allow", "wait_ready", "gate", "verify")
     from_8_to_9(ready, tmp_path, [under_way(ready, "nine", node, away) for node in ("win-1", "win-2")])
 
 
@@ -404,7 +404,7 @@ def test_a_node_is_waited_for_until_its_owner_has_upgraded_it_and_a_stubborn_bud
     ]
     # Once a look would be thirty times.
     assert len(awaited) < 15, awaited
-    assert checks == ["gate", "canary"]
+    assert checks == ["gate", "verify"]
     assert closed(ready) == {}
     assert not ready.api.ok(LEASE)
     # What a run wrote late is taken back by the next one, and an administrator's cordon is not.

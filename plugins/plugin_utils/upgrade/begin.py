@@ -201,7 +201,7 @@ def resume(
 def _needs_tasks_again(journal: Journal, entry: NodeEntry, node: UpgradeNode | None) -> bool:
     """Whether the tasks succeeded and the node is Ready but unchanged, so that waiting longer does not help."""
     is_unchanged = node is not None and node.ready and not is_at_least(node.kubelet, journal.target.kubelet)
-    return journal.hook == "tasks" and entry.step == "back" and bool(entry.failed) and is_unchanged
+    return journal.hook == "tasks" and entry.step == "wait_ready" and bool(entry.failed) and is_unchanged
 
 
 def add_new_nodes(journal: Journal, desired: UpgradeRequest, observed: UpgradeObservation) -> Journal:
@@ -271,7 +271,7 @@ def check_batch(journal: Journal, batch: Collection[str]) -> None:
 _FAILED: Mapping[DelegatedStep, tuple[str, str]] = {
     "hook": ("CSI-U07", "fix what the tasks report; the next run runs them again for this node"),
     "gate": ("CSI-U05", "fix what the node lacks (run enable_csi), then run again"),
-    "canary": ("CSI-U06", "fix what the verification reports, then run again; the node stays cordoned"),
+    "verify": ("CSI-U06", "fix what the verification reports, then run again; the node stays cordoned"),
 }
 
 

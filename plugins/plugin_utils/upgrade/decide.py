@@ -27,7 +27,7 @@ from .observation import ClusterState, UpgradeNode, UpgradeObservation
 
 StopOn = Literal["cluster", "nodes", "workloads"]
 ChangeKind = Literal["cordon", "evict", "allow", "uncordon"]
-DelegatedStep = Literal["hook", "gate", "canary"]
+DelegatedStep = Literal["hook", "gate", "verify"]
 
 # The reason for a node that had not begun.
 _ABSENT = "the Node does not exist; it is skipped"
@@ -329,7 +329,7 @@ class _NodeDecider:
             return self._release_node(node)
         if entry.step == "hook":
             return self._run_hook(node)
-        if entry.step == "back":
+        if entry.step == "wait_ready":
             return self._wait_until_ready(node)
         if node is None:
             return self._fail_node("CSI-U10", "the Node was deleted during its upgrade", "restore it, then run again")
@@ -338,7 +338,7 @@ class _NodeDecider:
             "drain": self._drain,
             "allow": self._allow,
             "gate": self._check_gate,
-            "canary": lambda _node: self._delegate("canary"),
+            "verify": lambda _node: self._delegate("verify"),
             "uncordon": self._remove_cordon,
             "workloads": self._wait_for_workloads,
         }[entry.step](node)
@@ -348,7 +348,9 @@ class _NodeDecider:
     def _cordon(self, node: UpgradeNode) -> ChangeObject | DelegateStep | ObserveAgain:
         is_own_cordon = node.cordoned_for == self.journal.mark
         if self.journal.hook == "wmco":
-            return self._move_to("back" if self.entry.by_itself else "allow") if node.tainted else self._do("cordon")
+            return (
+                self._move_to("wait_ready" if self.entry.by_itself else "allow") if node.tainted else self._do("cordon")
+            )
         if node.cordoned and not is_own_cordon:
             kept = replace(self.entry, kept_cordoned=True).move_to(
                 "drain", self.observed.current_time, "cordoned by another user, and stays cordoned"
@@ -380,7 +382,7 @@ class _NodeDecider:
 
     def _allow(self, node: UpgradeNode) -> ChangeObject | DelegateStep | ObserveAgain:
         if node.allowed or node.upgrading:
-            return self._move_to("back")
+            return self._move_to("wait_ready")
         return self._do("allow")
 
     def _run_hook(self, node: UpgradeNode | None) -> ChangeObject | DelegateStep | ObserveAgain:

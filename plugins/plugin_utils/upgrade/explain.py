@@ -12,9 +12,9 @@ _STEP_DESCRIPTIONS = {
     "drain": "drained",
     "allow": "released to WMCO",
     "hook": "upgraded by your tasks",
-    "back": "awaited",
+    "wait_ready": "Ready again",
     "gate": "checked by the gate",
-    "canary": "a volume verified",
+    "verify": "a volume verified",
     "uncordon": "uncordoned",
     "workloads": "its workloads awaited",
 }
@@ -24,9 +24,9 @@ _STATES_AFTER_FAILURE: dict[Step, str] = {
     "waiting": "it was uncordoned",
     "allow": "it stays cordoned",
     "hook": "it stays cordoned and drained",
-    "back": "it stays cordoned",
+    "wait_ready": "it stays cordoned",
     "gate": "it stays cordoned",
-    "canary": "it stays cordoned",
+    "verify": "it stays cordoned",
     "workloads": "it is schedulable",
 }
 # The finding of a node that is not there any more.

@@ -18,14 +18,16 @@ from .snapshot import UpgradeSnapshot
 SCHEMA = 1
 
 Hook = Literal["none", "tasks", "wmco"]
-Step = Literal["waiting", "cordon", "drain", "allow", "hook", "back", "gate", "canary", "uncordon", "workloads", "done"]
+Step = Literal[
+    "waiting", "cordon", "drain", "allow", "hook", "wait_ready", "gate", "verify", "uncordon", "workloads", "done"
+]
 State = Literal["open", "paused", "stopped", "finished"]
 
 # Steps of a node with each hook. cordon: a cordon of ours, or with WMCO, which uncordons by itself, a taint of ours.
 STEPS_BY_HOOK: Mapping[Hook, tuple[Step, ...]] = {
-    "none": ("waiting", "cordon", "drain", "back", "gate", "canary", "uncordon", "workloads", "done"),
-    "tasks": ("waiting", "cordon", "drain", "hook", "back", "gate", "canary", "uncordon", "workloads", "done"),
-    "wmco": ("waiting", "cordon", "allow", "back", "gate", "canary", "uncordon", "workloads", "done"),
+    "none": ("waiting", "cordon", "drain", "wait_ready", "gate", "verify", "uncordon", "workloads", "done"),
+    "tasks": ("waiting", "cordon", "drain", "hook", "wait_ready", "gate", "verify", "uncordon", "workloads", "done"),
+    "wmco": ("waiting", "cordon", "allow", "wait_ready", "gate", "verify", "uncordon", "workloads", "done"),
 }
 DRAINING: frozenset[Step] = frozenset({"cordon", "drain"})
 
@@ -36,9 +38,9 @@ _STEP_STATES: Mapping[Step, str] = {
     "drain": "is being drained",
     "allow": "may now be upgraded by WMCO",
     "hook": "is being upgraded by your tasks",
-    "back": "is awaited",
+    "wait_ready": "waits until it is Ready",
     "gate": "is checked by the gate",
-    "canary": "is verified with a volume",
+    "verify": "is verified with a volume",
     "uncordon": "is being uncordoned",
     "workloads": "waits for its workloads",
     "done": "is done",

@@ -169,7 +169,7 @@ class World:
             box = self.boxes[pod.node]
             fresh = pod.rounds == COMES and not pod.going
             if fresh and box.proven != {"old"} and self.is_new(pod.node) and not self._was_there(pod):
-                assert box.proven >= {"gate", "canary"}, f"{pod.uid} came to {pod.node} before it was proven"
+                assert box.proven >= {"gate", "verify"}, f"{pod.uid} came to {pod.node} before it was proven"
 
     def _was_there(self, pod: Pod) -> bool:
         # WMCO opens a node itself, and a taint that comes one observation later evicts no pod.
@@ -421,7 +421,7 @@ class World:
         for name, box in self.boxes.items():
             assert self.is_new(name), name
             assert (box.cordoned, box.tainted, box.allowed, box.upgrading) == (False,) * 4, name
-            assert box.proven >= {"gate", "canary"}, name
+            assert box.proven >= {"gate", "verify"}, name
         assert {pod.workload for pod in self.pods if pod.rounds == 0} == self.names
 
 

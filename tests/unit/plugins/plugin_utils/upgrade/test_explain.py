@@ -36,7 +36,7 @@ def failed(step: Step, finding: str) -> Journal:
         ("workloads", "CSI-U08", "win-2 (batch 1): failed (CSI-U08) while it waits for its workloads since "
                                  "2026-11-21T20:00:00Z; the reason; it is schedulable"),
         # The state of a missing node is unknown.
-        ("back", "CSI-U10", "win-2 (batch 1): failed (CSI-U10) while it is awaited since 2026-11-21T20:00:00Z; the reason"),
+        ("wait_ready", "CSI-U10", "win-2 (batch 1): failed (CSI-U10) while it waits until it is Ready since 2026-11-21T20:00:00Z; the reason"),
     ],
 )  # fmt: skip
 def test_a_failed_node_reports_its_step_and_its_state(step: Step, finding: str, line: str) -> None:

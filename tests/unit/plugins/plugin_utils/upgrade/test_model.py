@@ -197,7 +197,7 @@ def test_a_node_that_does_not_return_times_out() -> None:
     assert "its kubelet is v1.26.1, expected 1.27" in decision.journal.stopping.message
 
 
-@pytest.mark.parametrize("kind", ["hook", "gate", "canary"])
+@pytest.mark.parametrize("kind", ["hook", "gate", "verify"])
 @pytest.mark.parametrize("nodes", [1, 4])
 def test_external_steps_do_not_count_as_the_nodes_time(kind: str, nodes: int) -> None:
     """One after the other, the nodes of a batch may be away for longer than one of them may take. To one alone its pods come back."""
