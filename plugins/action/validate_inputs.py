@@ -256,7 +256,7 @@ def _check_task_file(loader: DataLoader, path: str) -> list[str]:
     if not path or not file.is_file():
         return [
             f"{_TASKS} is {file if path else 'not given'}; kubewin_upgrade_hook=tasks expects "
-            "the path of a task file that changes the node in node_upgrade_node."
+            "the path of a task file that changes the node in kubewin_upgrade_node."
         ]
     try:
         content = loader.load_from_file(str(file))

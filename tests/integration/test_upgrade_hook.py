@@ -41,7 +41,7 @@ def find_failures(
     begun = {"at": "{{ now().timestamp() }}", "held": f"{lease}.held"}
     node = {
         "ansible.builtin.include_tasks": str(TASKS / "upgrade_tasks.yml"),
-        "vars": {"node_upgrade_node": "{{ inventory_hostname }}", "kubewin_inputs": inputs},
+        "vars": {"kubewin_upgrade_node": "{{ inventory_hostname }}", "kubewin_inputs": inputs},
     }
     held = {"ansible.builtin.set_fact": {"kubewin_upgrade_begun": begun}}
     show = {"name": "Show", "ansible.builtin.debug": {"var": "kubewin_upgrade_result"}}
@@ -53,7 +53,7 @@ def find_failures(
 
 def test_a_secret_of_a_failed_task_is_not_in_the_journal(tmp_path: Path) -> None:
     fails = {"name": "Log in", "ansible.builtin.fail": {"msg": f"{SECRET} is wrong"}, "no_log": "{{ hidden }}"}
-    assert find_failures(tmp_path, [fails], "win-1", "win-2", hidden="{{ node_upgrade_node == 'win-1' }}") == {
+    assert find_failures(tmp_path, [fails], "win-1", "win-2", hidden="{{ kubewin_upgrade_node == 'win-1' }}") == {
         "win-1": "task Log in failed; no_log hides its message",
         "win-2": f"task Log in: {SECRET} is wrong",
     }
@@ -122,7 +122,7 @@ def test_tasks_are_loaded_with_the_plan_and_none_of_them_is_done(tmp_path: Path)
         {"ansible.builtin.include_tasks": str(inner)},
         {"ansible.builtin.import_tasks": str(inner)},
         {"block": [unknown], "rescue": [{"ansible.builtin.include_tasks": str(inner)}]},
-        {"ansible.builtin.ping": {}, "delegate_to": "{{ host_of[node_upgrade_node] }}", "when": "no_such_variable"},
+        {"ansible.builtin.ping": {}, "delegate_to": "{{ host_of[kubewin_upgrade_node] }}", "when": "no_such_variable"},
         {"ansible.builtin.meta": "end_play"},
     ]
     run = loaded(tmp_path, json.dumps(tasks))

@@ -56,33 +56,33 @@ def here(task: dict[str, Any]) -> dict[str, Any]:
 
 # A user's tasks. `deeds` has what goes wrong on a node.
 TASKS = [
-    here({"name": "Begin", "ansible.builtin.shell": "echo {{ node_upgrade_node }} >> {{ began }}"}),
+    here({"name": "Begin", "ansible.builtin.shell": "echo {{ kubewin_upgrade_node }} >> {{ began }}"}),
     {
         "name": "Lose the host",
         "ansible.builtin.raw": "hostname",
         "vars": {"ansible_port": 1},
-        "when": "deeds[node_upgrade_node] | default('') == 'unreachable'",
+        "when": "deeds[kubewin_upgrade_node] | default('') == 'unreachable'",
     },
     {
         "name": "Break",
         "ansible.builtin.fail": {"msg": "it broke"},
-        "when": "deeds[node_upgrade_node] | default('') == 'fail'",
+        "when": "deeds[kubewin_upgrade_node] | default('') == 'fail'",
     },
     {
         "name": "Log in",
         "ansible.builtin.fail": {"msg": f"{SECRET} is wrong"},
         "no_log": True,
-        "when": "deeds[node_upgrade_node] | default('') == 'secret'",
+        "when": "deeds[kubewin_upgrade_node] | default('') == 'secret'",
     },
     *(
-        {"ansible.builtin.meta": how, "when": f"deeds[node_upgrade_node] | default('') == '{how}'"}
+        {"ansible.builtin.meta": how, "when": f"deeds[kubewin_upgrade_node] | default('') == '{how}'"}
         for how in ("end_host", "end_batch", "end_play")
     ),
     here(
         {
             "name": "Wait for ever",
             "ansible.builtin.command": {"argv": ["sleep", "3600"]},
-            "when": "deeds[node_upgrade_node] | default('') == 'hang'",
+            "when": "deeds[kubewin_upgrade_node] | default('') == 'hang'",
         }
     ),
 ]

@@ -261,7 +261,7 @@ ON_CONTROLLER = {
 
 def change_task(lab: Lab, version: str) -> dict[str, Any]:
     """A user's task that upgrades the node of its host. version: of the kubelet, or an expression."""
-    words = [sys.executable, "-m", "integration.upgrading", lab.name, "{{ node_upgrade_node }}", version]
+    words = [sys.executable, "-m", "integration.upgrading", lab.name, "{{ kubewin_upgrade_node }}", version]
     return {
         "name": "Change the machine",
         "ansible.builtin.command": {"argv": words, "chdir": str(ROOT / "tests")},

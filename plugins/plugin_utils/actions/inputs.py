@@ -438,7 +438,7 @@ INPUTS: dict[str, Input] = {
         ),
         upgrade_tasks=replace(
             _PATH, expected="expected the path of a file", fits=lambda value: isinstance(value, str)
-        ).of("Task file that upgrades the node C(node_upgrade_node). Required with C(tasks)."),
+        ).of("Task file that upgrades the node C(kubewin_upgrade_node). Required with C(tasks)."),
         upgrade_nodes=_NODES.of("Upgrade these Nodes only, in this order. Upgrade other Nodes under another name."),
         upgrade_canary=Input("expected the name of a Node", _match_text(_NAME)).of(
             "First Node. Defaults to the Node with the fewest volumes."

@@ -18,17 +18,12 @@ ROLES: Mapping[str, frozenset[str]] = {
     "csi_proxy": frozenset({"enable_csi", "remove"}),
     **dict.fromkeys(DRIVER_ROLES, TAKE_DRIVERS),
 }
-# Prefixes of variables that the playbooks set. Inventories may hold some, of playbooks that call the role csi_driver directly.
-INNER_ROLES = ("csi_driver", "node_upgrade")
+# Inventories may hold variables of this role, for playbooks that call it directly.
+INNER_ROLE = "csi_driver"
 # Options of roles that the playbook itself decides, and what to do instead.
 DECIDED: Mapping[str, str] = {
     "csi_proxy_state": "enable_csi installs, remove removes",
     "csi_proxy_node": "kubewin_node_name names the Node of a host",
-    **{
-        f"{role}_{option}": "kubewin_hosts and --limit choose the hosts, and their Nodes follow"
-        for role in DRIVER_ROLES
-        for option in ("hosts", "nodes", "roll_nodes")
-    },
 }
 # How alike a name is to one of ours that is a slip of the pen. Other projects have names like <driver>_csi_enabled.
 _SLIP = 0.75
@@ -51,7 +46,7 @@ INVENTORY = frozenset(
 
 def find_role(name: str) -> str:
     """The role whose prefix a name has, empty without one."""
-    return next((role for role in (*ROLES, *INNER_ROLES) if name.startswith(f"{role}_")), "")
+    return next((role for role in (*ROLES, INNER_ROLE) if name.startswith(f"{role}_")), "")
 
 
 def find_refused_variables(
@@ -103,7 +98,7 @@ def _is_of_another_project(name: str, options: Callable[[str], Iterable[str]]) -
 
 def _explain_unknown(playbook: str, name: str, extra: bool, options: Callable[[str], Iterable[str]]) -> Iterator[str]:
     role = find_role(name)
-    is_ours = name.startswith(("kubewin_", "_kubewin_")) or role in ROLES or (role in INNER_ROLES and extra)
+    is_ours = name.startswith(("kubewin_", "_kubewin_")) or role in ROLES or (role == INNER_ROLE and extra)
     if name in DECIDED:
         yield f"{name} is set, but the playbook sets it: {DECIDED[name]}. Remove the variable."
     elif is_ours:

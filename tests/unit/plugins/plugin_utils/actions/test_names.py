@@ -69,9 +69,9 @@ def test_a_mistyped_prefix_is_detected_in_extra_variables() -> None:
     assert errors("enable_csi", "kubwin_drivers") == []
 
 
-def test_variables_of_internal_roles_are_refused_only_as_extra_variables() -> None:
-    assert len(errors("enable_csi", extra=["csi_driver_version", "node_upgrade_name"])) == 2
-    assert errors("enable_csi", "csi_driver_version", "node_upgrade_name") == []
+def test_variables_of_the_role_csi_driver_are_refused_only_as_extra_variables() -> None:
+    assert len(errors("enable_csi", extra=["csi_driver_version"])) == 1
+    assert errors("enable_csi", "csi_driver_version") == []
 
 
 def test_a_variable_that_the_playbook_sets_is_refused() -> None:
@@ -109,13 +109,6 @@ def test_names_of_another_project_are_ignored_in_the_inventory_and_refused_where
 def test_slips_are_refused_in_the_inventory_too(name: str) -> None:
     (sentence,) = names.find_refused_variables("enable_csi", [name], [], [], real)[0]
     assert "Did you mean" in sentence
-
-
-@pytest.mark.parametrize("option", ["hosts", "nodes", "roll_nodes"])
-def test_which_nodes_a_run_changes_no_variable_of_a_driver_decides(option: str) -> None:
-    for given in ({"given": [f"smb_csi_{option}"], "extra": []}, {"given": [], "extra": [f"smb_csi_{option}"]}):
-        (sentence,) = names.find_refused_variables("enable_csi", given["given"], given["extra"], [], real)[0]
-        assert "kubewin_hosts and --limit choose the hosts" in sentence
 
 
 def test_an_input_of_another_playbook_is_refused_where_it_was_typed_and_else_fits() -> None:
