@@ -290,15 +290,16 @@ class Kubelet:
             return frozenset()
         host = self.hosts.find(found.node)
         if host is None:
-            return frozenset() if self._without_host(found.node) else found.pipes
+            return frozenset() if await self._without_host(found.node) else found.pipes
         return found.pipes - await self.hosts.pipes(host)
 
-    def _without_host(self, node: str) -> bool:
+    async def _without_host(self, name: str) -> bool:
         """Whether a node with no host behind it is taken to serve the pipes."""
         settings = self.settings.get()
         if settings.wmco is None:
             return settings.pipes_without_host
-        release = self._nodes[node]["metadata"]["annotations"].get(openshift.VERSION)
+        node = await self.cluster.call("GET", f"/api/v1/nodes/{name}")
+        release = (node["metadata"].get("annotations") or {}).get(openshift.VERSION)
         return release is not None and openshift.brings_csi_proxy(release)
 
     def restart(self, node: str) -> None:
@@ -309,16 +310,13 @@ class Kubelet:
 
     async def register(self, found: Plugin) -> None:
         """Write what a kubelet writes when a driver registers: first the Node, then the CSINode."""
-        node = self._nodes.get(found.node)
-        if node is None:
-            return
         driver = self.settings.get().driver(found.driver_name)
-        identity = driver.node_id.format(uuid=node["status"]["nodeInfo"]["systemUUID"], node=found.node)
         async with self._lock(found.node):
             self._owners[(found.node, found.driver_name)] = found.uid
-            annotations = (await self.cluster.call("GET", f"/api/v1/nodes/{found.node}"))["metadata"].get(
-                "annotations"
-            ) or {}
+            # Read, because the watch of the nodes may be behind that of the pods: a kubelet knows its own Node.
+            node = await self.cluster.call("GET", f"/api/v1/nodes/{found.node}")
+            identity = driver.node_id.format(uuid=node["status"]["nodeInfo"]["systemUUID"], node=found.node)
+            annotations = node["metadata"].get("annotations") or {}
             ids = {**json.loads(annotations.get(NODE_ID_ANNOTATION, "{}")), found.driver_name: identity}
             metadata = {"annotations": {NODE_ID_ANNOTATION: json.dumps(ids)}, "labels": dict(driver.topology)}
             await self.cluster.call("PATCH", f"/api/v1/nodes/{found.node}", {"metadata": metadata}, MERGE)
