@@ -194,16 +194,16 @@ def test_a_run_killed_at_several_points_succeeds_when_run_again(cluster: Lab, ro
         now = plugins(cluster, DISK)
         return {node for node in NODES if now.get(node) != pods[node]}
 
+    (second,) = [
+        pod for pod in cluster.pods(f"app={DISK.app_label}", DISK.namespace) if pod["spec"].get("nodeName") == "win-2"
+    ]
     with recorded(cluster, DISK) as record:
-        killed(role, tmp_path / "1", lambda: mode(cluster, DISK) == "csi_proxy", "the new template is there", **options)
-        eventually(lambda: not at_rest(cluster, DISK), "the DaemonSet controller reads the new template")
-        # Its pod ends only after the run was killed.
-        (pod,) = [
-            one
-            for one in cluster.pods(f"app={DISK.app_label}", DISK.namespace)
-            if one["spec"].get("nodeName") == "win-2"
-        ]
-        with cluster.held(pod):
+        # Its pod ends only after both runs were killed, however late the test sees what they did.
+        with cluster.held(second):
+            killed(
+                role, tmp_path / "1", lambda: mode(cluster, DISK) == "csi_proxy", "the new template is there", **options
+            )
+            eventually(lambda: not at_rest(cluster, DISK), "the DaemonSet controller reads the new template")
             killed(role, tmp_path / "2", lambda: "win-2" in moved(), "the second node's turn", **options)
             assert not at_rest(cluster, DISK)
         run = play(str(role), "localhost,", variables=options)
