@@ -16,11 +16,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import (
-    ApiCall,
     ClusterError,
     GoneError,
     UnreachableError,
-    describe_failure,
 )
 from unit.plugins.plugin_utils.kube.fakes import ApiError, Clock, Compressed, Response, Script
 
@@ -409,99 +407,6 @@ def test_the_servers_clock_counts() -> None:
     made = client(Response(NODE, {"Date": format_datetime(ahead, usegmt=True)}))[0]
     made.get(kinds.NODE, "win-1")
     assert abs(made.now() - ahead) < timedelta(seconds=5)
-
-
-def test_forbidden_names_verb_resource_and_the_rule_to_add() -> None:
-    with pytest.raises(ClusterError) as raised:
-        client(ApiError(403, FORBIDDEN))[0].get(kinds.DAEMON_SET, "x", "n")
-    assert "system:serviceaccount:a:b cannot patch daemonsets (in namespace n" in str(raised.value)
-    assert '{apiGroups: ["apps"], resources: ["daemonsets"], verbs: ["patch"]}' in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    ("message", "reason", "expected"),
-    [
-        ("pods x is forbidden: violates PodSecurity", "admission_refused", "violates PodSecurity"),
-        ('admission webhook "w" denied the request: no', "admission_refused", "denied the request"),
-        ('admission webhook "w" denied the request: pods cannot leave', "admission_refused", "pods cannot leave"),
-        (
-            'clusterroles "x" is forbidden: user "u" is attempting to grant RBAC permissions not currently held',
-            "forbidden",
-            "escalate",
-        ),
-        ("Forbidden", "forbidden", 'resources: ["nodes"], verbs: ["get"]'),
-    ],
-)
-def test_other_kinds_of_forbidden(message: str, reason: str, expected: str) -> None:
-    with pytest.raises(ClusterError) as raised:
-        client(ApiError(403, {"message": message}))[0].get(kinds.NODE, "win-1")
-    assert raised.value.reason == reason
-    assert expected in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    ("status", "message", "expected"),
-    [
-        (
-            422,
-            "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'no-csi' with binding 'b' denied request: no csi here",
-            "ValidatingAdmissionPolicy no-csi denied create of Pod n/x: pods \"x\" is forbidden: ValidatingAdmissionPolicy 'no-csi' with "
-            "binding 'b' denied request: no csi here. Show its rules: kubectl get validatingadmissionpolicy no-csi -o yaml.",
-        ),
-        (
-            400,
-            'admission webhook "policy.example.com" denied the request: User "a" may not.',
-            'admission webhook policy.example.com denied create of Pod n/x: admission webhook "policy.example.com" denied the '
-            'request: User "a" may not. Show its rules: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o ',
-        ),
-        (403, 'admission webhook "w" denied the request: User "a" may not', "admission webhook w denied create of Pod n/x"),
-        (409, 'admission webhook "w" denied the request without explanation', "admission webhook w denied create of Pod n/x"),
-        (400, 'admission webhook "w" does not support dry run', "admission webhook w denied create of Pod n/x"),
-        (
-            403,
-            'pods "x" is forbidden: violates PodSecurity "baseline:latest": privileged',
-            "Pod Security of namespace n denied create of Pod n/x: pods \"x\" is forbidden: violates PodSecurity \"baseline:latest\": "
-            "privileged. Show its rules: kubectl get namespace n --show-labels.",
-        ),
-        (
-            403,
-            'pods "x" is forbidden: exceeded quota: small, requested: pods=1, used: pods=5, limited: pods=5',
-            "Show its rules: kubectl -n n describe resourcequota small.",
-        ),
-        (403, 'pods "x" is forbidden: failed quota: q: must specify limits.cpu', "ResourceQuota n/q denied create of Pod n/x"),
-        (
-            403,
-            'pods "x" is forbidden: [maximum cpu usage per Container is 1, but limit is 2]',
-            "a LimitRange of namespace n denied create of Pod n/x",
-        ),
-        (
-            403,
-            'pods "x" is forbidden: unable to validate against any security context constraint: []',
-            "OpenShift's security context constraints denied create",
-        ),
-        (
-            403,
-            'pods "x" is forbidden: unable to create new content in namespace n because it is being terminated',
-            "admission denied create of Pod n/x: ",
-        ),
-    ],
-)  # fmt: skip
-def test_a_denial_names_who_denied_it_and_how_to_see_the_rules(status: int, message: str, expected: str) -> None:
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "n", "name": "x"}}
-    with pytest.raises(ClusterError) as raised:
-        client(ApiError(status, {"message": message}))[0].create_new(kinds.POD, pod, dry_run=False)
-    assert expected in str(raised.value)
-    assert "as invalid" not in str(raised.value)
-    assert (raised.value.reason, raised.value.status) == ("admission_refused", status)
-
-
-def test_a_webhook_that_does_not_answer_is_named() -> None:
-    message = 'Internal error occurred: failed calling webhook "w.example.com": failed to call webhook: Post "https://w.x.svc"'
-    error = describe_failure(ApiCall("create", kinds.POD, "n", "x"), 500, json.dumps({"message": message}))
-    assert str(error).startswith(
-        "create of Pod n/x needs admission webhook w.example.com, which does not answer: 500 Internal"
-    )
-    assert (error.reason, error.status) == ("api_error", 500)
 
 
 def test_a_conflict_names_the_other_manager_and_its_fields() -> None:
