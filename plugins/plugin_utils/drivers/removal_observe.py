@@ -16,7 +16,7 @@ from ..kube.client import Client
 from ..kube.kinds import Kind
 from .removal import VolumeUse, find_uses, is_served_without_pipes, list_pipe_users, list_pipes, make_selector
 
-# Seconds between two reads of a DaemonSet that is being deleted.
+# Seconds between two reads of a DaemonSet that is being deleted. A watch of this one object would need a rule and a recovery of its own.
 _LOOK_AGAIN = 0.3
 # First what makes pods, last what they stand on.
 KINDS: tuple[Kind, ...] = (
