@@ -54,11 +54,12 @@ class ExternalProvisioner:
             split = Split("provision", nodes, request.title, f"used by {pod.workload}", request.volume_key)
             storage_class = self._claims.find_class(request)
             waits = self._claims.is_bound_late(request)
-            is_served = not request.open or (not waits and self._claims.find_candidates(request))
+            is_contended = self._claims.may_be_provisioned(request, pod)
+            is_served = not request.open or (not waits and self._claims.find_candidates(request) and not is_contended)
             if is_served or storage_class is None or not storage_class.driver:
                 answers += split.list_answers()
                 continue
-            sure, unsure = self._claims.find_free_nodes(request, pod)
+            sure, unsure = (0, nodes) if is_contended else self._claims.find_free_nodes(request, pod)
             nodes_left = nodes & ~sure
             self._check_parameters(storage_class, split, nodes_left)
             if waits:

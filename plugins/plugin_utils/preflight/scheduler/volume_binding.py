@@ -30,6 +30,8 @@ class VolumeBinding:
         volume = self._claims.find_volume(request)
         if volume is not None:
             self._filter_by_affinity(request, volume, split)
+            if self._claims.may_be_provisioned(request, pod):
+                self._check_immediate_provisioning(request, split)
         elif request.open and not self._claims.is_bound_late(request) and self._claims.find_candidates(request):
             message = f"{request.volume_key}: several volumes fit, and different nodes reach them"
             split.doubt(split.nodes, "CSI-W21", message, "set spec.volumeName in the claim")

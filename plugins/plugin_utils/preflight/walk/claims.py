@@ -198,6 +198,11 @@ class Claims:
         )
         return bool(names) and (sum(rivals) > 1 or (request.is_new and pod.count > 1))
 
+    def may_be_provisioned(self, request: Request, pod: PodToStart) -> bool:
+        """Whether a claim that is bound before its pod is placed takes a free volume, or gets a new one if another claim is first."""
+        is_bound_now = request.open and not self.is_bound_late(request)
+        return is_bound_now and self.is_provisioned(request) and self.is_contended(request, pod)
+
     def find_free_nodes(self, request: Request, pod: PodToStart) -> tuple[int, int]:
         """Where a claim that waits for its pod takes a volume that is there: surely, and if no other pod is first."""
         if not request.open or not self.is_bound_late(request) or request.claim.selected_node:
