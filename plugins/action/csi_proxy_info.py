@@ -5,18 +5,29 @@
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
 from typing import Any
 
+from ansible import constants
 from ansible.module_utils.parsing.convert_bool import boolean
 
+from ..plugin_utils.actions.secrets import collect_secrets
 from ..plugin_utils.actions.summary import brief
-from ..plugin_utils.windows import model, observe, prove
+from ..plugin_utils.base.files import write_whole
+from ..plugin_utils.base.redaction.redactor import Redactor
+from ..plugin_utils.support.parts import Part, cut
+from ..plugin_utils.windows import evidence, model, observe, prove
 from ..plugin_utils.windows.action import WindowsAction
 from ..plugin_utils.windows.desired import INFO, build_desired_for_info
+from ..plugin_utils.windows.errors import ChannelError
 from ..plugin_utils.windows.node import WindowsHost
 
 # Ansible's name for the play of an ad hoc command.
 _AD_HOC = "Ansible Ad-Hoc"
+# What evidence has of the end of each log.
+_LOG_BYTES = 1024 * 1024
 
 
 class ActionModule(WindowsAction):
@@ -24,8 +35,9 @@ class ActionModule(WindowsAction):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return what is on the node; an ad hoc command, whose result is printed and never registered, gets a few lines."""
+        self._variables = task_vars or {}
         result = super().run(tmp, task_vars)
-        ad_hoc = (task_vars or {}).get("ansible_play_name") == _AD_HOC
+        ad_hoc = self._variables.get("ansible_play_name") == _AD_HOC
         if ad_hoc and not boolean(self._task.args.get("details", False), strict=False) and "csi_proxy" in result:
             result["summary"] = brief(result.pop("csi_proxy"))
         return result
@@ -35,14 +47,45 @@ class ActionModule(WindowsAction):
 
     def work(self, node: WindowsHost, desired: model.Desired, options: dict[str, Any]) -> dict[str, Any]:
         snapshot = observe.observe(node, desired, with_mounts=True)
-        mapped: dict[str, Any] = {}
+        result: dict[str, Any] = {"changed": False, "csi_proxy": prove.describe_state(desired, snapshot)}
         if options["smb_mappings"]:
             names = ("local", "remote", "status")
             mappings = observe.list_smb_mappings(node, uses_smb=snapshot.trouble.uses_smb)
-            mapped = {
+            result["csi_proxy"] |= {
                 "smb_used": snapshot.trouble.uses_smb,
                 "smb_mappings": None
                 if mappings is None
                 else [dict(zip(names, mapping, strict=True)) for mapping in mappings],
             }
-        return {"changed": False, "csi_proxy": {**prove.describe_state(desired, snapshot), **mapped}}
+        if options["evidence"]:
+            result["evidence"] = self._store_evidence(node, desired, snapshot)
+        return result
+
+    def _store_evidence(
+        self, node: WindowsHost, desired: model.Desired, snapshot: model.HostSnapshot
+    ) -> dict[str, Any]:
+        """Write the files of the host without secrets; return their names and what is missing, never their content."""
+        host = str(self._variables.get("inventory_hostname", ""))
+        redactor = Redactor(collect_secrets(self._variables, self._templar, self._connection))
+        redactor.learn([host, *((self._variables.get("groups") or {}).get("all") or ())])
+        state = redactor.redact_structure(prove.describe_state(desired, snapshot))
+        parts = [Part("csi-proxy.json", json.dumps(state, indent=1, sort_keys=True))]
+        problem = ""
+        self.show_progress("reading logs, events and settings")
+        try:
+            for file in evidence.collect(node, desired, snapshot, _LOG_BYTES):
+                text = redactor.redact_log(file.raw)
+                parts.append(cut(Part(file.name, text, redactor.redact_message(file.problem))))
+        except ChannelError as error:
+            # What was read before is worth keeping.
+            problem = redactor.redact_message(str(error))
+        if not self._task.check_mode:
+            folder = str(gather_folder() / "hosts" / re.sub(r"[^\w.-]", "_", host))
+            for part in parts:
+                write_whole(folder, part.path, part.text.encode("utf-8", "replace"))
+        return {"parts": [part.as_dict() for part in parts], "problem": problem}
+
+
+def gather_folder() -> Path:
+    """Where a run keeps the files for its archive: in the directory that Ansible makes for each run, and removes at its end."""
+    return Path(vars(constants)["DEFAULT_LOCAL_TMP"]) / "kubewin-gather"

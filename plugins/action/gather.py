@@ -26,7 +26,7 @@ from ..plugin_utils.support.archive import build_archive, explain
 from ..plugin_utils.support.observe import Gathered, gather
 from ..plugin_utils.support.parts import Missing, Part, cut
 from . import preflight_info
-from .host_evidence import gather_folder
+from .csi_proxy_info import gather_folder
 
 # Of all files before compression. The largest are left out first.
 _LIMIT_MIB = 100
@@ -110,7 +110,7 @@ def describe_host(host: HostResult) -> dict[str, Any]:
     return {
         "name": host.name,
         "node": host.node,
-        "problem": unread or str(host.evidence.get("problem") or host.evidence.get("msg") or ""),
+        "problem": unread or str(host.evidence.get("problem") or ""),
         "csi_proxy": brief(host.state)[0] if host.state else "",
         "findings": [dict(finding) for finding in host.state.get("findings") or ()],
         "parts": [dict(part) for part in host.evidence.get("parts") or ()],

@@ -19,7 +19,16 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
+    details: In check mode O(evidence) writes no file.
 options:
+  evidence:
+    description:
+      - Also read the logs of csi-proxy, its service, registry keys, pipes, processes, mounts and events, and the logs of the kubelet,
+        containerd and OpenShift's WICD, for the archive of M(kubewin.csi.gather).
+      - Secrets are replaced, and each file is kept on the controller until the end of the run. RV(evidence) names the files and never
+        holds their content.
+    type: bool
+    default: false
   smb_mappings:
     description:
       - Return the SMB shares that the host has mapped for all sessions.
@@ -42,6 +51,11 @@ EXAMPLES = r"""
   kubewin.csi.csi_proxy_info:
   register: node
   failed_when: node is failed or not node.csi_proxy.serving
+
+- name: Also read logs and events of the host, before kubewin.csi.gather
+  kubewin.csi.csi_proxy_info:
+    evidence: true
+  register: csi_proxy_plan
 """
 
 RETURN = r"""
@@ -51,6 +65,18 @@ summary:
   type: list
   elements: str
   sample: ["csi-proxy 1.3.0 running, serving, managed by kubewin"]
+evidence:
+  description: Files for the archive of M(kubewin.csi.gather).
+  returned: when O(evidence) is set and the node could be observed
+  type: dict
+  contains:
+    parts:
+      description: The files, each with C(path), C(bytes) and C(problem) (why it is empty or not whole).
+      type: list
+      elements: dict
+    problem:
+      description: Why the host was not read to the end, or empty.
+      type: str
 csi_proxy:
   description: State of the node.
   returned: when the node could be observed

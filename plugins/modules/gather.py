@@ -14,7 +14,7 @@ description:
     archive with a page to read it.
   - Replaces the secrets of the run in everything. Names of hosts, namespaces and workloads stay.
   - What cannot be read is named in the archive and in the result. It fails only if the archive cannot be written.
-  - Run M(kubewin.csi.host_evidence) on the Windows hosts before, for their logs and settings.
+  - Run M(kubewin.csi.csi_proxy_info) with O(kubewin.csi.csi_proxy_info#module:evidence=true) on the Windows hosts before, for their logs and settings.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - kubewin.csi.cluster

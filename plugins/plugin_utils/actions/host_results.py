@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ..base.start import INPUTS
@@ -15,14 +15,12 @@ from ..windows.cluster_node import CORDON_REASON
 from .summary import RunFacts
 
 # What tasks registered on a host.
-_REGISTERED = ("csi_proxy_plan", "csi_proxy_result", "kubewin_evidence", "kubewin_nodes", INPUTS)
+_REGISTERED = ("csi_proxy_plan", "csi_proxy_result", "kubewin_nodes", INPUTS)
 
 
 @dataclass(frozen=True, slots=True)
 class HostResult:
-    """One host. returned: result of csi_proxy or csi_proxy_info. nodes: RV(node_info), empty before hosts are matched.
-
-    evidence: result of host_evidence."""
+    """One host. returned: result of csi_proxy or csi_proxy_info. nodes: RV(node_info), empty before hosts are matched."""
 
     name: str
     returned: Mapping[str, Any]
@@ -30,13 +28,17 @@ class HostResult:
     skip_unreachable: bool
     nodes: Mapping[str, Any]
     done: Mapping[str, Any]
-    evidence: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def state(self) -> Mapping[str, Any]:
         """What was read on the host, empty when it could not be read."""
         csi_proxy: Mapping[str, Any] = self.returned.get("csi_proxy") or {}
         return csi_proxy if "host" in csi_proxy else {}
+
+    @property
+    def evidence(self) -> Mapping[str, Any]:
+        """RV(evidence) of csi_proxy_info: files for the archive of gather."""
+        return self.returned.get("evidence") or {}
 
     @property
     def left_out(self) -> bool:
@@ -158,7 +160,6 @@ def build_result(name: str, variables: Mapping[str, Any], nodes: Mapping[str, An
         skip_unreachable=bool((variables.get(INPUTS) or {}).get("skip_unreachable")),
         nodes=nodes,
         done=done,
-        evidence=variables.get("kubewin_evidence") or {},
     )
 
 

@@ -217,7 +217,7 @@ def test_a_host_that_cannot_mount_the_next_volume_is_reported_beside_proven_volu
 def test_gathered_rows_name_each_host_that_was_not_read() -> None:
     part = {"path": "service.txt", "bytes": 5, "problem": ""}
     hosts = results(
-        a={**read(), "kubewin_evidence": {"parts": [part], "problem": "interrupted"}},
+        a=read(evidence={"parts": [part], "problem": "interrupted"}),
         b={"csi_proxy_plan": LOST, "kubewin_inputs": {"skip_unreachable": True}},
         c=read(),
     )
