@@ -114,6 +114,9 @@ OPTIONS: dict[str, DriverOption] = {
     "node_selector": DriverOption(
         "Labels that Nodes must have in addition to C(kubernetes.io/os=windows).", "dict", default={}
     ),
+    "priority_class": DriverOption(
+        "Name of an existing PriorityClass of the plugin pods. Defaults to upstream's, C(system-node-critical)."
+    ),
     "resources": DriverOption(
         "Requests and limits by container. Defaults to upstream's.", "dict", default={}, suboptions=_declare_containers("dict")
     ),

@@ -50,6 +50,7 @@ class DriverRequest:
     kubelet_dir: str = "C:\\var\\lib\\kubelet"
     tolerations: tuple[Mapping[str, Any], ...] | None = None
     node_selector: Mapping[str, str] = field(default_factory=dict)
+    priority_class: str | None = None
     resources: Mapping[str, Any] = field(default_factory=dict)
     max_unavailable: str | None = None
     storage_class: Mapping[str, Any] = field(default_factory=dict)

@@ -54,7 +54,7 @@ def _list_wrong_values(desired: DriverRequest) -> Iterator[tuple[str, Any, str]]
     """Option, value and what is expected."""
     checks: list[tuple[re.Pattern[str], str, Iterable[tuple[str, Any]]]] = [
         (_LABEL, _NAMESPACE, [("namespace", desired.namespace)]),
-        (_NAME, _OBJECT, [("storage_class.name", desired.storage_class.get("name"))]),
+        (_NAME, _OBJECT, [("priority_class", desired.priority_class), ("storage_class.name", desired.storage_class.get("name"))]),
         (_NAME, _OBJECT, [("image_pull_secrets", name) for name in desired.image_pull_secrets]),
         (_IMAGE, "expected an image reference", [("image_mirror", desired.image_mirror), *_list_role_values("images", desired.images)]),
         (_DIGEST, "expected sha256: and 64 hexadecimal digits", _list_role_values("image_digests", desired.image_digests)),

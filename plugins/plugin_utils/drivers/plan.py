@@ -184,7 +184,8 @@ def plan_driver(driver: Driver, desired: DriverRequest, snapshot: DriverSnapshot
             create_csi_driver=desired.create_cluster_objects and is_absent_or_ours(snapshot.csi_driver),
             create_feature_states=desired.create_cluster_objects and snapshot.feature_states.get(namespace, {}) is None,
         )  # fmt: skip
-        if ownership.detect_platform(snapshot) == "gke" and namespace != "kube-system":
+        is_on_gke = ownership.detect_platform(snapshot) == "gke"
+        if is_on_gke and namespace != "kube-system" and not desired.priority_class:
             rendered["priority_class"] = ""
             findings.append(prerequisites.note_missing_priority(driver, namespace))
         findings += prerequisites.check_storage_class(rendered["storage_class"], snapshot.storage_class, driver)

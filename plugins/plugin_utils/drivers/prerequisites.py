@@ -164,7 +164,7 @@ def check_issues(driver: Driver, rule: ModeRule, version: Version) -> Iterator[F
 def note_missing_priority(driver: Driver, namespace: str) -> Finding:
     """GKE admits system priorities outside kube-system only where a ResourceQuota says so."""
     message = f"its pods have no priority class: outside kube-system, GKE admits {driver.priority_class} only with a ResourceQuota"
-    remedy = "set namespace to kube-system, or accept that other pods may preempt the plugin"
+    remedy = "set namespace to kube-system, or priority_class, or accept that other pods may preempt the plugin"
     return note("CSI-D35", f"DaemonSet {namespace}/{driver.daemonset}", message, remedy)
 
 

@@ -66,7 +66,7 @@ def make_settings(
         "tolerations": [
             dict(entry) for entry in (_TOLERATE_EVERYTHING if desired.tolerations is None else desired.tolerations)
         ],
-        "priority_class": driver.priority_class,
+        "priority_class": desired.priority_class or driver.priority_class,
         "resources": _choose_resources(rule, desired),
         # The field came with Kubernetes 1.24; older servers refuse a field they do not know.
         "os_name": kubernetes.release >= parse("1.24.0").release,

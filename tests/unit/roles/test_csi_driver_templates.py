@@ -181,6 +181,7 @@ def test_options_reach_the_manifest() -> None:
         kubelet_dir="D:\\kube let\\",
         tolerations=({"key": "os", "operator": "Exists"},),
         node_selector={"pool": "storage"},
+        priority_class="storage-critical",
         resources={"driver": {"limits": {"memory": "1Gi"}}},
         csi_proxy_managed=False,
         storage_class={"name": "fast", "parameters": {"storagepolicyname": "vSAN"}},
@@ -199,6 +200,7 @@ def test_options_reach_the_manifest() -> None:
     assert pod["imagePullSecrets"] == [{"name": "pull"}]
     assert pod["tolerations"] == [{"key": "os", "operator": "Exists"}]
     assert pod["nodeSelector"] == {"kubernetes.io/os": "windows", "pool": "storage"}
+    assert pod["priorityClassName"] == "storage-critical"
     assert by_name["vsphere-csi-node"]["resources"] == {"limits": {"memory": "1Gi"}}
     assert daemon_set["spec"]["updateStrategy"] == {"type": "OnDelete"}
     assert {volume["name"]: volume["hostPath"]["path"] for volume in pod["volumes"]}["plugin-dir"] == (

@@ -43,6 +43,7 @@ CHANGES: dict[str, Any] = {
     "kubelet_dir": "D:\\kubelet",
     "tolerations": [{"key": "team", "operator": "Exists"}],
     "node_selector": {"team": "storage"},
+    "priority_class": "storage-critical",
     "resources": {"driver": {"requests": {"cpu": "1"}}},
     "storage_class": {"name": "other", "parameters": {"source": "//server/share"}},
 }

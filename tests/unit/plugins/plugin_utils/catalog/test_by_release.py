@@ -134,16 +134,19 @@ def test_the_default_release_has_no_known_weakness(key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kubernetes", "namespace", "expected"),
+    ("kubernetes", "namespace", "priority_class", "expected"),
     [
-        ("v1.33.5-gke.1125000", None, ""),
-        ("v1.33.5-gke.1125000", "kube-system", "system-node-critical"),
-        ("v1.33.5", None, "system-node-critical"),
+        ("v1.33.5-gke.1125000", None, None, ""),
+        ("v1.33.5-gke.1125000", "kube-system", None, "system-node-critical"),
+        ("v1.33.5-gke.1125000", None, "storage-critical", "storage-critical"),
+        ("v1.33.5", None, None, "system-node-critical"),
     ],
 )
-def test_gke_gets_no_system_priority_outside_kube_system(kubernetes: str, namespace: str | None, expected: str) -> None:
+def test_gke_gets_no_system_priority_outside_kube_system(
+    kubernetes: str, namespace: str | None, priority_class: str | None, expected: str
+) -> None:
     driver = DRIVERS["gce_pd"]
     observed = snapshot(kubernetes=kubernetes, csi_driver={"spec": dict(driver.csi_driver)})
-    made = plan_driver(driver, DriverRequest(namespace=namespace), observed)
+    made = plan_driver(driver, DriverRequest(namespace=namespace, priority_class=priority_class), observed)
     assert made.settings["priority_class"] == expected
     assert ("CSI-D35" in {one.id for one in made.findings}) == (not expected)

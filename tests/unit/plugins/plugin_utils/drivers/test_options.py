@@ -22,6 +22,7 @@ LONG = "a" * 254
         (DriverRequest(namespace="a\n"), "namespace 'a\\n'"),
         (DriverRequest(storage_class={"name": LONG}), f"storage_class.name {LONG}"),
         (DriverRequest(storage_class={"name": "Fast_Disks"}), "storage_class.name Fast_Disks"),
+        (DriverRequest(priority_class="System"), "priority_class System"),
         (DriverRequest(image_pull_secrets=("good", "a..b")), "image_pull_secrets a..b"),
         (DriverRequest(images={"driver": "no such image"}), "images.driver no such image"),
         (DriverRequest(image_mirror="mirror example"), "image_mirror mirror example"),
@@ -54,6 +55,7 @@ def test_possible_options_pass() -> None:
         max_unavailable="25%",
         kubelet_dir="D:\\var lib\\kubelet",
         node_selector={"example.com/pool": "Fast_1", "empty": ""},
+        priority_class="storage-critical",
         resources={"driver": {"limits": {"memory": "1.5Gi", "cpu": 2}, "requests": {}}},
         tolerations=({"operator": "Exists"}, {"key": "a", "value": "b", "effect": "NoExecute", "tolerationSeconds": 5}),
     )
