@@ -14,7 +14,7 @@ from ..doc_fragments import hosts
 from ..modules.gate import DOCUMENTATION
 from ..plugin_utils.actions.cluster_action import ClusterAction
 from ..plugin_utils.actions.host_results import list_csi_proxies, list_read_nodes, read_plans
-from ..plugin_utils.actions.rollout import build_gate_result, build_unread_rollout, describe_progress
+from ..plugin_utils.actions.rollout import build_gate_result, build_unread_gate, describe_progress
 from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ..plugin_utils.base.stored import serialize
 from ..plugin_utils.base.waiting import render_progress
@@ -58,7 +58,7 @@ class ActionModule(ClusterAction):
         self._once = bool(self.check_mode or options["once"])
         timeout, accepts = int(options["timeout"]), bool(options["accept_unproven"])
         self._started = time.monotonic()
-        self._rollout: dict[str, Any] | None = None
+        self._evaluation: dict[str, Any] | None = None
         unreachable = ""
         while True:
             remaining_seconds = max(1.0, timeout - self._elapsed())
@@ -71,13 +71,13 @@ class ActionModule(ClusterAction):
                 unreachable = str(error)
                 self.show(unreachable if self._once else f"{render_progress(self._elapsed(), timeout)}: {unreachable}")
             except ClusterError as error:
-                self.result["rollout"] = build_unread_rollout(str(error))
+                self.result["gate"] = build_unread_gate(str(error))
                 if error.reason in options["accept"]:
                     return
                 raise
             if self._once or self._elapsed() >= timeout:
                 break
-        result = build_gate_result(self._rollout, accepts, timeout, unreachable, check_mode=self._once)
+        result = build_gate_result(self._evaluation, accepts, timeout, unreachable, check_mode=self._once)
         if "table" in result:
             self.display(f"\n{result.pop('table')}\n")
         self.result.update(result)
@@ -100,11 +100,11 @@ class ActionModule(ClusterAction):
         )
 
         def report(evaluation: Evaluation) -> None:
-            fingerprints = {node["node"]: node["fingerprint"] for node in (self._rollout or {"nodes": ()})["nodes"]}
-            self._rollout = describe(evaluation, view.picture().daemon_set)
+            fingerprints = {node["node"]: node["fingerprint"] for node in (self._evaluation or {"nodes": ()})["nodes"]}
+            self._evaluation = describe(evaluation, view.picture().daemon_set)
             timeout, accepts = 0 if self._once else int(options["timeout"]), bool(options["accept_unproven"])
             self.display(
-                *describe_progress(self._rollout, fingerprints, int(self._elapsed()), timeout, accepts=accepts)
+                *describe_progress(self._evaluation, fingerprints, int(self._elapsed()), timeout, accepts=accepts)
             )
 
         wait_for_gate(view, rules, 0.0 if self._once else seconds, report)
@@ -120,6 +120,6 @@ def describe(evaluation: Evaluation, daemon_set: DaemonSetFacts | None) -> dict[
         "verdict": evaluation.verdict,
         "daemonset": counts,
         "nodes": [node.as_dict() for node in evaluation.nodes],
-        "others": [{"node": name, "reason": reason} for name, reason in evaluation.others],
-        "trouble": [serialize(lack) for lack in evaluation.trouble],
+        "skipped_nodes": [{"node": name, "reason": reason} for name, reason in evaluation.skipped_nodes],
+        "problems": [serialize(problem) for problem in evaluation.problems],
     }

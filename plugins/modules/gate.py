@@ -57,7 +57,7 @@ options:
     default: false
   accept:
     description:
-      - Reasons of failures, such as V(forbidden), that do not fail the task. The rollout is then one that was not read.
+      - Reasons of failures, such as V(forbidden), that do not fail the task. RV(gate) then has C(not_read).
     type: list
     elements: str
     default: []
@@ -85,7 +85,7 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-rollout:
+gate:
   description: Result of the check.
   returned: unless the API server could not be reached
   type: dict
@@ -97,18 +97,18 @@ rollout:
       description: Namespace, name and counts of the DaemonSet, null when there is none.
       type: dict
     nodes:
-      description: The checked nodes, each with C(node), C(verdict), C(pod), C(lacks) and C(notes).
+      description: The checked nodes, each with C(node), C(verdict), C(pod), C(problems) (as RV(gate.problems)) and C(notes).
       type: list
       elements: dict
-    others:
+    skipped_nodes:
       description: Windows nodes that were not checked, each with C(node) and C(reason).
       type: list
       elements: dict
-    unread:
-      description: Why the rollout could not be read, if that failed the task.
+    not_read:
+      description: Why the driver could not be read, if that failed the task.
       type: str
-    trouble:
-      description: Problems of the whole rollout, each with C(id), C(verdict), C(message) and C(remedy).
+    problems:
+      description: Problems of the driver as a whole, each with C(id), C(verdict), C(message) and C(remedy).
       type: list
       elements: dict
     table:

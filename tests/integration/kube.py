@@ -66,9 +66,9 @@ def gate(
 
 
 def text(evaluation: Evaluation, node: str) -> str:
-    """All that a node lacks, as one text."""
+    """All problems of a node, as one text."""
     found = next(one for one in evaluation.nodes if one.node == node)
-    return "\n".join(f"{lack.message} -> {lack.remedy}" for lack in found.lacks)
+    return "\n".join(f"{problem.message} -> {problem.remedy}" for problem in found.problems)
 
 
 def pipes(lab: Lab, host: str) -> list[str]:

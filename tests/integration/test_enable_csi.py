@@ -223,7 +223,7 @@ def test_its_pod_once_deleted_crash_loops_and_the_gate_names_node_pipe_and_remed
     assert "win-2" in message
     assert "csi-proxy-" in message
     remedies = [
-        lack["remedy"] for node in gated["rollout"]["nodes"] if node["node"] == "win-2" for lack in node["lacks"]
+        problem["remedy"] for node in gated["gate"]["nodes"] if node["node"] == "win-2" for problem in node["problems"]
     ]
     assert all(remedies)
     assert remedies

@@ -131,9 +131,9 @@ def test_the_action_waits_and_reports_changes(deployed: Lab, gate_play: str) -> 
     with waited_for(deployed, lambda: eventually(reported, "the action waits")):
         run = play(gate_play, "localhost,", *variables(deployed), env={"K8S_AUTH_KUBECONFIG": kubewin(deployed)})
     assert run.code == 0, run.screen
-    rollout = run.results("Gate")["localhost"]["rollout"]
-    assert {node["node"]: node["verdict"] for node in rollout["nodes"]} == dict.fromkeys(HOSTS, "green")
-    assert rollout["others"] == [
+    gate = run.results("Gate")["localhost"]["gate"]
+    assert {node["node"]: node["verdict"] for node in gate["nodes"]} == dict.fromkeys(HOSTS, "green")
+    assert gate["skipped_nodes"] == [
         {"node": "win-3", "reason": "no plugin pod: label kubewin.io/csi-proxy is missing, expected serving"}
     ]
     assert "2 of 2 nodes green" in run.screen
@@ -222,14 +222,14 @@ def test_a_node_that_joins_and_one_that_leaves_during_the_gate(deployed: Lab) ->
         }  # fmt: skip
         only = gate(client, facts, rules=GateRules(only=frozenset(HOSTS)))
         assert only.verdict == "green"
-        assert [name for name, reason in only.others if "not in this run; unproven" in reason] == ["win-9"]
+        assert [name for name, reason in only.skipped_nodes if "not in this run; unproven" in reason] == ["win-9"]
         left = pod_of(deployed, "win-9")
         deployed.call("node-remove", name="win-9")
         # Nobody is left there to end the pod; the collector of such pods would take most of a minute.
         deployed.api.delete(f"{NAMESPACE}/pods/{left['metadata']['name']}", {"gracePeriodSeconds": 0})
         after = gate(client, facts, rules=GateRules(only=frozenset((*HOSTS, "win-9"))))
     assert after.verdict == "green"
-    assert ("win-9", "the Node does not exist") in after.others
+    assert ("win-9", "the Node does not exist") in after.skipped_nodes
 
 
 def test_no_windows_node_is_a_failure_with_its_own_reason(lab: Lab, gate_play: str) -> None:

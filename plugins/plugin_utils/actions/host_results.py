@@ -233,7 +233,7 @@ def read_facts(task_vars: Mapping[str, Any]) -> RunFacts:
     nodes = (task_vars.get("kubewin_nodes") or {}).get("nodes") or {}
     return RunFacts(
         hosts=hosts,
-        rollouts={str(gate["item"]): gate["rollout"] for gate in gates if gate.get("rollout")},
+        gates={str(result["item"]): result["gate"] for result in gates if result.get("gate")},
         # Without Windows hosts, only the gate reports the nodes.
         nodes_without_host=[name for name in nodes if name not in {host["node"] for host in hosts}] if hosts else [],
         readiness=task_vars.get("kubewin_readiness") or {},

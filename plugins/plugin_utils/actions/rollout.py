@@ -16,15 +16,15 @@ _NAMED = 5
 
 
 def describe_progress(
-    rollout: Mapping[str, Any], fingerprints: Mapping[str, str], waited: int, timeout: int, *, accepts: bool = False
+    gate: Mapping[str, Any], fingerprints: Mapping[str, str], waited: int, timeout: int, *, accepts: bool = False
 ) -> Iterator[str]:
     """Lines for nodes with another fingerprint than before, or one line that nothing changed.
 
     fingerprints: by node, as reported before. timeout: 0 for a gate that does not wait. accepts: whether a node that is registered and unproven is enough.
     """
-    nodes = rollout["nodes"]
+    nodes = gate["nodes"]
     head = f"  {render_progress(waited, timeout)}: " if timeout else "  "
-    if not nodes and not fingerprints and rollout.get("daemonset", rollout) is None:
+    if not nodes and not fingerprints and gate.get("daemonset", gate) is None:
         yield f"{head}the driver is not deployed"
         return
     green = sum(node["verdict"] == "green" for node in nodes)
@@ -47,34 +47,34 @@ def describe_progress(
         yield f"    {name}: no longer expected: the Node was deleted or its labels changed"
 
 
-def render_rollout(rollout: Mapping[str, Any]) -> str:
-    """Every node with what it lacks and what helps."""
+def render_gate(gate: Mapping[str, Any]) -> str:
+    """Every node with its problems and what helps."""
     rows = []
-    for node in rollout["nodes"]:
-        lacks = node["lacks"] or [{"id": "", "message": "; ".join(node["notes"]) or "-", "remedy": ""}]
-        for index, lack in enumerate(lacks):
-            rows.append([*((node["node"], node["verdict"]) if index == 0 else ("", "")), _describe_remedy(lack)])
-    rows += [["-", lack["verdict"], _describe_remedy(lack)] for lack in rollout["trouble"]]
-    rows += [[unchecked_node["node"], "not checked", unchecked_node["reason"]] for unchecked_node in rollout["others"]]
-    return render_table(["node", "verdict", "lacks"], rows)
+    for node in gate["nodes"]:
+        problems = node["problems"] or [{"id": "", "message": "; ".join(node["notes"]) or "-", "remedy": ""}]
+        for index, problem in enumerate(problems):
+            rows.append([*((node["node"], node["verdict"]) if index == 0 else ("", "")), _describe_remedy(problem)])
+    rows += [["-", problem["verdict"], _describe_remedy(problem)] for problem in gate["problems"]]
+    rows += [[skipped_node["node"], "not checked", skipped_node["reason"]] for skipped_node in gate["skipped_nodes"]]
+    return render_table(["node", "verdict", "problems"], rows)
 
 
 def build_gate_result(
-    rollout: dict[str, Any] | None, accepts: bool, timeout: int, unreachable: str, *, check_mode: bool
+    gate: dict[str, Any] | None, accepts: bool, timeout: int, unreachable: str, *, check_mode: bool
 ) -> dict[str, Any]:
     """The task's result: passed, or failed with a reason, the causes, and the table to print.
 
     accepts: whether a node that is registered and unproven is enough. unreachable: why the last attempt to read failed, or empty.
     """
-    if rollout is None or (unreachable and rollout["verdict"] in ("green", "unproven")):
+    if gate is None or (unreachable and gate["verdict"] in ("green", "unproven")):
         # What an earlier attempt read says nothing of now.
         message = f"the gate could not read the cluster in {timeout} s: {unreachable}"
         return {"failed": True, "reason": "unreachable", "msg": message}
-    text = render_rollout(rollout)
-    result: dict[str, Any] = {"changed": False, "rollout": {**rollout, "table": text}}
-    verdict = rollout["verdict"]
+    text = render_gate(gate)
+    result: dict[str, Any] = {"changed": False, "gate": {**gate, "table": text}}
+    verdict = gate["verdict"]
     if verdict == "green":
-        names = ", ".join(node["node"] for node in rollout["nodes"])
+        names = ", ".join(node["node"] for node in gate["nodes"])
         result["msg"] = f"green: {names}" if names else "there is no node to check, which allow_zero_nodes accepts"
         return result
     if verdict == "unproven" and accepts:
@@ -83,65 +83,63 @@ def build_gate_result(
     if check_mode:
         result["msg"] = f"would fail now:\n{text}"
         return result
-    lines = [_describe_failure(rollout, timeout, unreachable), *_list_causes(rollout)]
-    result.update(
-        failed=True, reason=_choose_reason(rollout), msg="\n".join(lines), rollout=_shorten_rollout(rollout), table=text
-    )
+    lines = [_describe_failure(gate, timeout, unreachable), *_list_causes(gate)]
+    result.update(failed=True, reason=_choose_reason(gate), msg="\n".join(lines), gate=_shorten_gate(gate), table=text)
     return result
 
 
-def build_unread_rollout(why: str) -> dict[str, Any]:
-    """The rollout of a driver that could not be read: neither green nor broken."""
-    return {"verdict": "unproven", "nodes": [], "others": [], "trouble": [], "unread": why}
+def build_unread_gate(why: str) -> dict[str, Any]:
+    """The result of a driver that could not be read: neither green nor broken."""
+    return {"verdict": "unproven", "nodes": [], "skipped_nodes": [], "problems": [], "not_read": why}
 
 
-def _shorten_rollout(rollout: Mapping[str, Any]) -> dict[str, Any]:
-    """What a failed task returns, since the callback prints all of it: the verdict and the first nodes that lack something."""
-    bad = [node for node in rollout["nodes"] if node["verdict"] != "green"]
-    keys = ("node", "verdict", "lacks")
+def _shorten_gate(gate: Mapping[str, Any]) -> dict[str, Any]:
+    """What a failed task returns, since the callback prints all of it: the verdict and the first nodes that have problems."""
+    bad = [node for node in gate["nodes"] if node["verdict"] != "green"]
+    keys = ("node", "verdict", "problems")
     return {
-        "verdict": rollout["verdict"],
+        "verdict": gate["verdict"],
         "nodes": [{key: node[key] for key in keys} for node in bad[:_NAMED]],
-        "trouble": rollout["trouble"],
+        "problems": gate["problems"],
     }
 
 
-def _list_causes(rollout: Mapping[str, Any]) -> list[str]:
+def _list_causes(gate: Mapping[str, Any]) -> list[str]:
     """Each cause once, with its nodes and its remedy; without any, why no node is evaluated."""
     causes: dict[str, list[str]] = {}
-    for node in rollout["nodes"]:
-        for lack in node["lacks"] if node["verdict"] != "green" else ():
-            causes.setdefault(_describe_remedy(lack), []).append(node["node"])
+    for node in gate["nodes"]:
+        for problem in node["problems"] if node["verdict"] != "green" else ():
+            causes.setdefault(_describe_remedy(problem), []).append(node["node"])
     lines = [f"{', '.join(names)}: {cause}" for cause, names in causes.items()]
-    lines += [_describe_remedy(lack) for lack in rollout["trouble"]]
+    lines += [_describe_remedy(problem) for problem in gate["problems"]]
     lines += (
         []
-        if rollout["nodes"]
-        else [f"{unchecked_node['node']}: {unchecked_node['reason']}" for unchecked_node in rollout["others"]]
+        if gate["nodes"]
+        else [f"{skipped_node['node']}: {skipped_node['reason']}" for skipped_node in gate["skipped_nodes"]]
     )
     omitted_count = len(lines) - _NAMED
     return lines[:_NAMED] + ([f"and {omitted_count} more"] if omitted_count > 0 else [])
 
 
-def describe_lack(lack: Mapping[str, Any]) -> str:
-    """What a node lacks, with the id under which the page of findings explains it."""
-    return f"{lack['id']} {lack['message']}".strip()
+def describe_problem(problem: Mapping[str, Any]) -> str:
+    """A problem, with the id under which the page of findings explains it."""
+    return f"{problem['id']} {problem['message']}".strip()
 
 
-def _describe_remedy(lack: Mapping[str, Any]) -> str:
-    return f"{describe_lack(lack)} -> {lack['remedy']}" if lack["remedy"] else describe_lack(lack)
+def _describe_remedy(problem: Mapping[str, Any]) -> str:
+    return f"{describe_problem(problem)} -> {problem['remedy']}" if problem["remedy"] else describe_problem(problem)
 
 
-def _choose_reason(rollout: Mapping[str, Any]) -> str:
-    if any(lack["id"] == "CSI-G01" for lack in rollout["trouble"]):
+def _choose_reason(gate: Mapping[str, Any]) -> str:
+    if any(problem["id"] == "CSI-G01" for problem in gate["problems"]):
         return "no_nodes"
-    return {"waiting": "gate_timeout", "unproven": "gate_unproven"}.get(rollout["verdict"], "gate_red")
+    return {"waiting": "gate_timeout", "unproven": "gate_unproven"}.get(gate["verdict"], "gate_red")
 
 
-def _describe_failure(rollout: Mapping[str, Any], timeout: int, unreachable: str) -> str:
-    bad = [node["node"] for node in rollout["nodes"] if node["verdict"] != "green"]
+def _describe_failure(gate: Mapping[str, Any], timeout: int, unreachable: str) -> str:
+    bad = [node["node"] for node in gate["nodes"] if node["verdict"] != "green"]
     names = ", ".join(bad)
-    reason = _choose_reason(rollout)
+    reason = _choose_reason(gate)
     if reason == "no_nodes":
         return "the gate has no node to check"
     if reason == "gate_timeout":
@@ -153,5 +151,5 @@ def _describe_failure(rollout: Mapping[str, Any], timeout: int, unreachable: str
 
 
 def _explain_node(node: Mapping[str, Any]) -> str:
-    reasons = [*map(describe_lack, node["lacks"]), *node["notes"]]
+    reasons = [*map(describe_problem, node["problems"]), *node["notes"]]
     return f" ({'; '.join(reasons)})" if reasons else ""

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..base.table import render_table, wrap
 from ..preflight.render.words import format_list
-from .rollout import describe_lack
+from .rollout import describe_problem
 
 # The worst verdict a node has with any of its drivers is the node's.
 _ORDER = ("red", "waiting", "unproven", "not checked", "outdated", "green")
@@ -33,12 +33,12 @@ class RunFacts:
     """What a run found and did.
 
     hosts: {name, node, left_out, csi_proxy, changed} with csi_proxy as csi_proxy_info returns it, or None if it was not read.
-    rollouts: by driver, RV(rollout) of gate. readiness: what preflight_info returned for this run, if it was asked.
+    gates: by driver, RV(gate) of gate. readiness: what preflight_info returned for this run, if it was asked.
     applied: results of driver_apply. warnings: findings of the drivers' plans.
     """
 
     hosts: Sequence[Mapping[str, Any]] = ()
-    rollouts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    gates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     nodes_without_host: Sequence[str] = ()
     readiness: Mapping[str, Any] = field(default_factory=dict)
     applied: Sequence[Mapping[str, Any]] = ()
@@ -52,7 +52,7 @@ def has_remaining_work(facts: RunFacts, accept_unproven: bool, *, check: bool) -
     changes = [host for host in facts.hosts if host["changed"]] + [
         done for done in facts.applied if done.get("changed")
     ]
-    verdicts = {rollout["verdict"] for rollout in facts.rollouts.values()}
+    verdicts = {gate["verdict"] for gate in facts.gates.values()}
     return bool(check and changes) or not verdicts <= set(accepted)
 
 
@@ -66,18 +66,18 @@ def describe_unread_hosts(facts: RunFacts) -> str:
 def summarize(facts: RunFacts, failure: str = "") -> dict[str, Any]:
     """Combine the facts of the hosts, the gate's verdicts and the changes. failure: why the run failed.
 
-    Returns {verdict, nodes: [{node, host, csi_proxy, verdict, why}], drivers: {driver: {verdict: [node]}, or {unread: why}},
+    Returns {verdict, nodes: [{node, host, csi_proxy, verdict, why}], drivers: {driver: {verdict: [node]}, or {not_read: why}},
     changes: [{object, changes}], findings, readiness, failure}; the verdict is green only if every Node with a host in this run is.
     """
-    hosts, rollouts, readiness = facts.hosts, facts.rollouts, facts.readiness
-    gate = _evaluate_nodes(rollouts, [str(host["node"]) for host in hosts if host.get("node")])
-    rows = [_build_row(host, rollouts, gate) for host in hosts]
+    hosts, gates, readiness = facts.hosts, facts.gates, facts.readiness
+    node_verdicts = _evaluate_nodes(gates, [str(host["node"]) for host in hosts if host.get("node")])
+    rows = [_build_row(host, gates, node_verdicts) for host in hosts]
     why = "none of the hosts read is this Node; it gets a plugin pod only after its pipes are checked"
     with_host = {row["node"] for row in rows}
     unread = {name: ("not checked", why) for name in facts.nodes_without_host if name not in with_host}
     if not rows and not unread:
         # The platform installs csi-proxy, or the mode needs none: no host was read, and the gate reports that.
-        unread = gate
+        unread = node_verdicts
     rows += [
         {"node": name, "host": None, "csi_proxy": "not read", "verdict": verdict, "why": why}
         for name, (verdict, why) in unread.items()
@@ -97,7 +97,7 @@ def summarize(facts: RunFacts, failure: str = "") -> dict[str, Any]:
     return {
         "verdict": _find_worst(row["verdict"] for row in host_rows),
         "nodes": rows,
-        "drivers": {driver: _group_by_verdict(rollout) for driver, rollout in rollouts.items()},
+        "drivers": {driver: _group_by_verdict(gate) for driver, gate in gates.items()},
         "changes": [*host_changes, *_list_driver_changes(facts.applied)],
         "findings": findings,
         "readiness": evaluated,
@@ -185,8 +185,8 @@ def _show_verdict(verdict: str) -> str:
 def _render_drivers(drivers: Mapping[str, Mapping[str, Any]]) -> list[str]:
     lines = []
     for driver, nodes in drivers.items() if len(drivers) > 1 else ():
-        if "unread" in nodes:
-            lines.append(f"  {driver}: not read ({nodes['unread']})")
+        if "not_read" in nodes:
+            lines.append(f"  {driver}: not read ({nodes['not_read']})")
             continue
         worse = [
             f"{_show_verdict(verdict)}: {format_list(nodes[verdict])}"
@@ -199,12 +199,12 @@ def _render_drivers(drivers: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def _group_by_verdict(rollout: Mapping[str, Any]) -> dict[str, Any]:
-    """Names of the evaluated nodes by verdict; or why the rollout was not read."""
-    if rollout.get("unread"):
-        return {"unread": rollout["unread"]}
+def _group_by_verdict(gate: Mapping[str, Any]) -> dict[str, Any]:
+    """Names of the evaluated nodes by verdict; or why its driver was not read."""
+    if gate.get("not_read"):
+        return {"not_read": gate["not_read"]}
     nodes_by_verdict: dict[str, Any] = {}
-    for node in rollout.get("nodes") or ():
+    for node in gate.get("nodes") or ():
         nodes_by_verdict.setdefault(_name_verdict(node), []).append(node["node"])
     return nodes_by_verdict
 
@@ -251,16 +251,16 @@ def _group_findings(findings: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping
 
 
 def _build_row(
-    host: Mapping[str, Any], rollouts: Mapping[str, Mapping[str, Any]], gate: Mapping[str, tuple[str, str]]
+    host: Mapping[str, Any], gates: Mapping[str, Mapping[str, Any]], node_verdicts: Mapping[str, tuple[str, str]]
 ) -> dict[str, Any]:
     observed = host.get("csi_proxy")
     node = host.get("node")
     if host.get("left_out"):
         verdict, why = "not checked", str(host["left_out"])
     else:
-        gate_result = gate.get(str(node))
+        gate_result = node_verdicts.get(str(node))
         # As in check mode, before the first run with a driver.
-        absent = [driver for driver, rollout in rollouts.items() if rollout.get("daemonset", rollout) is None]
+        absent = [driver for driver, gate in gates.items() if gate.get("daemonset", gate) is None]
         missing = f"{', '.join(absent)} not deployed"
         if absent and node:
             verdict, why = (
@@ -269,7 +269,7 @@ def _build_row(
                 else ("waiting", missing)
             )
         else:
-            unchecked = "the gate did not check this Node" if rollouts else "the cluster has no driver"
+            unchecked = "the gate did not check this Node" if gates else "the cluster has no driver"
             verdict, why = gate_result or ("not checked", unchecked)
     return {
         "node": node,
@@ -309,24 +309,24 @@ def brief(observed: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _evaluate_nodes(rollouts: Mapping[str, Mapping[str, Any]], hosts: Iterable[str]) -> dict[str, tuple[str, str]]:
+def _evaluate_nodes(gates: Mapping[str, Mapping[str, Any]], hosts: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Verdict and reason of each node with all drivers. hosts: names of the hosts' Nodes."""
     verdicts: dict[str, list[tuple[str, str]]] = {}
     unchecked_verdicts: dict[str, list[tuple[str, str]]] = {}
-    several = len(rollouts) > 1
-    for driver, rollout in rollouts.items():
-        for node in rollout.get("nodes") or []:
-            lacks = "; ".join(map(describe_lack, node.get("lacks") or ()))
-            named = f"{driver}: {lacks}" if several else lacks
-            why = named if lacks else "; ".join([f"{driver} registered, pod Ready", *(node.get("notes") or [])])
+    several = len(gates) > 1
+    for driver, gate in gates.items():
+        for node in gate.get("nodes") or []:
+            problems = "; ".join(map(describe_problem, node.get("problems") or ()))
+            named = f"{driver}: {problems}" if several else problems
+            why = named if problems else "; ".join([f"{driver} registered, pod Ready", *(node.get("notes") or [])])
             verdicts.setdefault(node["node"], []).append((_name_verdict(node), why))
-        for entry in rollout.get("others") or []:
+        for entry in gate.get("skipped_nodes") or []:
             unchecked_verdicts.setdefault(entry["node"], []).append(("not checked", entry["reason"]))
     # A driver that places no pod on a node says nothing about it where another one does.
     verdicts = {**unchecked_verdicts, **verdicts}
-    for driver, rollout in rollouts.items():
-        for name in {*verdicts, *hosts} if rollout.get("unread") else ():
-            verdicts.setdefault(name, []).append(("unproven", f"{driver} was not read: {rollout['unread']}"))
+    for driver, gate in gates.items():
+        for name in {*verdicts, *hosts} if gate.get("not_read") else ():
+            verdicts.setdefault(name, []).append(("unproven", f"{driver} was not read: {gate['not_read']}"))
     return {
         name: (
             _find_worst(verdict for verdict, _why in node_verdicts),
@@ -337,7 +337,7 @@ def _evaluate_nodes(rollouts: Mapping[str, Mapping[str, Any]], hosts: Iterable[s
 
 
 def _name_verdict(node: Mapping[str, Any]) -> str:
-    is_outdated = {lack.get("id") for lack in node.get("lacks") or ()} == {_OLDER_TEMPLATE}
+    is_outdated = {problem.get("id") for problem in node.get("problems") or ()} == {_OLDER_TEMPLATE}
     return "outdated" if is_outdated else str(node["verdict"])
 
 

@@ -17,7 +17,7 @@ from ..catalog.base import Driver
 from ..catalog.versions import Version, parse_image_tag
 from ..drivers.ownership import build_enabling_command, detect_platform_of_nodes
 from ..drivers.rollout import evaluate as gate
-from ..drivers.rollout.evaluate import UnmetCondition
+from ..drivers.rollout.evaluate import GateProblem
 from ..drivers.rollout.facts import Registration, RolloutPicture
 from ..kube.daemon_set import ObservedDaemonSet
 from ..kube.node import ObservedNode
@@ -231,15 +231,15 @@ class _DriverOnNode:
         )
         evaluated = gate.evaluate(picture, gate.GateRules(only=frozenset({node.name})))
         needs = {"CSI-G10": "pods", "CSI-G20": "csinodes"}
-        lacks = [lack for verdict in evaluated.nodes for lack in verdict.lacks]
-        lacks += [lack for lack in evaluated.trouble if lack.id == "CSI-G04"]
-        lacks = [lack for lack in lacks if needs.get(lack.id) not in unread]
+        problems = [problem for verdict in evaluated.nodes for problem in verdict.problems]
+        problems += [problem for problem in evaluated.problems if problem.id == "CSI-G04"]
+        problems = [problem for problem in problems if needs.get(problem.id) not in unread]
         evidence = tuple(self._list_evidence(main, plugins))
-        for lack in lacks:
-            finding = self._convert_condition(lack, evidence)
-            if lack.id == "CSI-G14" and "controllerrevisions" in unread:
+        for problem in problems:
+            finding = self._convert_problem(problem, evidence)
+            if problem.id == "CSI-G14" and "controllerrevisions" in unread:
                 # Its generation is another one, as after a restored template.
-                message = f"{lack.message}, or its template was restored: controllerrevisions could not be read"
+                message = f"{problem.message}, or its template was restored: controllerrevisions could not be read"
                 finding = replace(finding, message=message, doubt=True)
             yield finding
         yield from self._check_restarts(main, plugins, evidence)
@@ -268,12 +268,12 @@ class _DriverOnNode:
                 remedy = f"kubectl -n {main.namespace} logs {pod.name} --all-containers --previous"
                 yield create_finding("CSI-G13", self._object_name, message, evidence, remedy, "warning")
 
-    def _convert_condition(self, lack: UnmetCondition, evidence: tuple[str, ...]) -> ReportFinding:
+    def _convert_problem(self, problem: GateProblem, evidence: tuple[str, ...]) -> ReportFinding:
         object_name = {"CSI-G04": f"Driver {self._driver}", "CSI-G05": f"Node {self._node.name}"}.get(
-            lack.id, self._object_name
+            problem.id, self._object_name
         )
-        severity: Severity = "warning" if lack.id in DOUBTS else "blocker"
-        return create_finding(lack.id, object_name, lack.message, evidence, lack.remedy, severity)
+        severity: Severity = "warning" if problem.id in DOUBTS else "blocker"
+        return create_finding(problem.id, object_name, problem.message, evidence, problem.remedy, severity)
 
     def _list_evidence(self, main: ObservedTemplate, pods: list[PodFacts]) -> Iterator[str]:
         name, host = self._node.name, self._host

@@ -15,8 +15,8 @@ import yaml
 from ansible_collections.kubewin.csi.plugins.action import gate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import (
     Evaluation,
+    GateProblem,
     NodeEvaluation,
-    UnmetCondition,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import NodeEntry
 
@@ -44,13 +44,13 @@ def test_nodes_that_passed_the_gate_are_counted() -> None:
     evaluation = Evaluation(
         tuple(made(name, verdict) for name, verdict in verdicts.items()), (("win-9", "no host"),), ()
     )
-    assert counted("gate", {"rollout": gate.describe(evaluation, None)}) == ["win-1", "win-3"]
+    assert counted("gate", {"gate": gate.describe(evaluation, None)}) == ["win-1", "win-3"]
     assert counted("gate", {"failed": True, "msg": "the API server cannot be asked"}) == []
 
 
 def made(name: str, verdict: Any) -> NodeEvaluation:
-    lacks = () if verdict == "green" else (UnmetCondition("CSI-G01", verdict, "it lacks something", "wait"),)
-    return NodeEvaluation(name, f"plugin-{name}", lacks)
+    problems = () if verdict == "green" else (GateProblem("CSI-G01", verdict, "it lacks something", "wait"),)
+    return NodeEvaluation(name, f"plugin-{name}", problems)
 
 
 @pytest.mark.parametrize(

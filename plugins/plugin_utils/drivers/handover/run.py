@@ -243,8 +243,8 @@ class HandoverRun:
         """Wait until the node's new plugin is Ready, stable and registered."""
         evaluation = self._evaluate(daemon_set, node, deadline)
         if evaluation.verdict not in ("green", "unproven"):
-            lacks = [lack for entry in evaluation.nodes for lack in entry.lacks] + list(evaluation.trouble)
-            lacking = "; ".join(f"{lack.message} -> {lack.remedy}" for lack in lacks)
+            problems = [problem for entry in evaluation.nodes for problem in entry.problems] + list(evaluation.problems)
+            lacking = "; ".join(f"{problem.message} -> {problem.remedy}" for problem in problems)
             metadata = daemon_set["metadata"]
             raise ClusterError(
                 f"DaemonSet {metadata['namespace']}/{metadata['name']} did not take over on {node}: {lacking}. No "
@@ -260,8 +260,8 @@ class HandoverRun:
         began = time.monotonic()
 
         def report(evaluation: Evaluation) -> None:
-            lacks = "; ".join(lack.message for verdict in evaluation.nodes for lack in verdict.lacks)
-            self._stage.awaits(lacks or working, began, deadline)
+            problems = "; ".join(problem.message for verdict in evaluation.nodes for problem in verdict.problems)
+            self._stage.awaits(problems or working, began, deadline)
 
         # Red may be the old plugin that is about to be deleted; it counts only if it lasts.
         return wait_for_gate(

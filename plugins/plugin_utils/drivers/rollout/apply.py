@@ -88,7 +88,7 @@ class RollResult:
 
 def describe_nodes(state: RollState, evaluation: Evaluation) -> list[dict[str, str]]:
     """Each Node of the run, in order: old, moving, down or done, and what a moving one lacks."""
-    why = {node.node: "; ".join(lack.message for lack in node.lacks) for node in evaluation.nodes}
+    why = {node.node: "; ".join(problem.message for problem in node.problems) for node in evaluation.nodes}
     rows = [(name, state.of_node(name)) for name in (*state.order, *state.down)]
     return [{"node": name, "state": word, "why": why.get(name, "") if word == "moving" else ""} for name, word in rows]
 

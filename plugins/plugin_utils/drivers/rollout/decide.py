@@ -124,7 +124,7 @@ def decide(
     """The next step. waited: seconds by Node that is pending, and NO_NODE: since no pod could be replaced."""
     if picture.daemon_set is None:
         return RollStep("stop", message="the DaemonSet does not exist")
-    overwritten = next((lack.message for lack in evaluation.trouble if lack.id == "CSI-G06"), "")
+    overwritten = next((problem.message for problem in evaluation.problems if problem.id == "CSI-G06"), "")
     if overwritten:
         return RollStep("stop", message=overwritten)
     if not picture.daemon_set.observed or not picture.daemon_set.revision:
@@ -162,8 +162,8 @@ def _replace(
     """The pods of a batch that may be deleted now: those that do not work anyway, and as many others as may be unavailable."""
     names = [name for name in batch if name in state.old]
     for name in names:
-        if trouble := find_trouble(verdicts.get(name)):
-            return RollStep("stop", nodes=(name,), message=f"{trouble}; its plugin is not changed")
+        if problem := find_problem(verdicts.get(name)):
+            return RollStep("stop", nodes=(name,), message=f"{problem}; its plugin is not changed")
     free = count_allowed_unavailable(options.max_unavailable, len(state.expected)) - len(state.away | state.pending)
     chosen = [name for name in names if name in state.away]
     chosen += [name for name in names if name not in state.away][: max(0, free)]
@@ -189,8 +189,8 @@ def _find_failure(
         late = waited.get(name, 0.0) > options.node_timeout
         if not red and not late:
             continue
-        lacks = [lack.message for lack in verdict.lacks] if verdict is not None else []
-        why = "; ".join(lacks) or "it does not work"
+        problems = [problem.message for problem in verdict.problems] if verdict is not None else []
+        why = "; ".join(problems) or "it does not work"
         if late and not red:
             why += f" (after {options.node_timeout:.0f} s)"
         kind: Literal["restore", "stop"] = "stop" if state.proven or options.restores else "restore"
@@ -198,9 +198,13 @@ def _find_failure(
     return None
 
 
-def find_trouble(verdict: NodeEvaluation | None) -> str:
+def find_problem(verdict: NodeEvaluation | None) -> str:
     """What a new pod does not repair, empty if there is nothing."""
-    return "" if verdict is None else "; ".join(lack.message for lack in verdict.lacks if lack.verdict == "red")
+    return (
+        ""
+        if verdict is None
+        else "; ".join(problem.message for problem in verdict.problems if problem.verdict == "red")
+    )
 
 
 def split_batches(nodes: Sequence[str], sizes: Sequence[str]) -> tuple[tuple[str, ...], ...]:
@@ -253,9 +257,9 @@ def list_refusals(
     for name in state.old:
         if name in kept:
             refusals.append(f"{name}: {kept[name]}. Move these workloads first (kubectl drain {name}), then run again")
-        if trouble := find_trouble(verdicts.get(name)):
+        if problem := find_problem(verdicts.get(name)):
             refusals.append(
-                f"{name}: {trouble}, expected a node where a new plugin can start. Repair it first, or exclude it "
+                f"{name}: {problem}, expected a node where a new plugin can start. Repair it first, or exclude it "
                 "with --limit"
             )
     if state.down and not state.order:

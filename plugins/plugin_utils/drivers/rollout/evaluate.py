@@ -31,8 +31,8 @@ _ORDER: tuple[Verdict, ...] = ("green", "unproven", "waiting", "red")
 
 
 @dataclass(frozen=True, slots=True)
-class UnmetCondition:
-    """One thing a node lacks. verdict: what it makes of the node at best."""
+class GateProblem:
+    """Why a node is not green. verdict: what it makes of the node at best."""
 
     id: str
     verdict: Verdict
@@ -49,7 +49,7 @@ class NodeEvaluation:
 
     node: str
     pod: str
-    lacks: tuple[UnmetCondition, ...]
+    problems: tuple[GateProblem, ...]
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -57,13 +57,13 @@ class NodeEvaluation:
 
     @property
     def verdict(self) -> Verdict:
-        """As bad as the worst of what it lacks."""
-        return max((lack.verdict for lack in self.lacks), key=_ORDER.index, default="green")
+        """As bad as its worst problem."""
+        return max((problem.verdict for problem in self.problems), key=_ORDER.index, default="green")
 
     @property
     def fingerprint(self) -> str:
-        """The identity of this evaluation: its verdict and what it lacks, without changing numbers."""
-        return f"{self.verdict}:{','.join(sorted(lack.id for lack in self.lacks))}:{self.pod}"
+        """The identity of this evaluation: its verdict and its problems, without changing numbers."""
+        return f"{self.verdict}:{','.join(sorted(problem.id for problem in self.problems))}:{self.pod}"
 
     def as_dict(self) -> dict[str, Any]:
         return {**serialize(self), "verdict": self.verdict, "fingerprint": self.fingerprint}
@@ -71,16 +71,16 @@ class NodeEvaluation:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The gate's evaluation: expected nodes, the others with the reason, and what is wrong with the whole."""
+    """The gate's evaluation: expected nodes, skipped nodes with the reason, and problems of the whole."""
 
     nodes: tuple[NodeEvaluation, ...]
-    others: tuple[tuple[str, str], ...]
-    trouble: tuple[UnmetCondition, ...]
+    skipped_nodes: tuple[tuple[str, str], ...]
+    problems: tuple[GateProblem, ...]
 
     @property
     def verdict(self) -> Verdict:
-        """As bad as the worst node, or as what is wrong with the whole."""
-        worst: list[Verdict] = [node.verdict for node in self.nodes] + [lack.verdict for lack in self.trouble]
+        """As bad as the worst node, or as the worst problem of the whole."""
+        worst: list[Verdict] = [node.verdict for node in self.nodes] + [problem.verdict for problem in self.problems]
         return max(worst, key=_ORDER.index, default="green")
 
     @property
@@ -115,12 +115,12 @@ def evaluate(picture: RolloutPicture, rules: GateRules) -> Evaluation:
     """Evaluate every expected node, and give the reason for every Windows node that is not expected."""
     daemon_set = picture.daemon_set
     if daemon_set is None:
-        lack = UnmetCondition("CSI-G02", "red", "its DaemonSet does not exist", _REPAIR)
-        return Evaluation(nodes=(), others=(), trouble=(lack,))
+        problem = GateProblem("CSI-G02", "red", "its DaemonSet does not exist", _REPAIR)
+        return Evaluation(nodes=(), skipped_nodes=(), problems=(problem,))
     evaluated: list[NodeEvaluation] = []
-    exclusions: list[tuple[str, str]] = []
+    skipped_nodes: list[tuple[str, str]] = []
     node_names = {node.name for node in picture.nodes}
-    exclusions += [(name, "the Node does not exist") for name in sorted(rules.only - node_names)]
+    skipped_nodes += [(name, "the Node does not exist") for name in sorted(rules.only - node_names)]
     for node in sorted(picture.nodes, key=lambda candidate: candidate.name):
         away = explain_exclusion(daemon_set, node)
         chosen = not rules.only or node.name in rules.only
@@ -132,17 +132,17 @@ def evaluate(picture: RolloutPicture, rules: GateRules) -> Evaluation:
                 NodeEvaluation(
                     node.name,
                     "",
-                    (UnmetCondition("CSI-G03", "red", message, _choose_remedy(daemon_set, node.name, away)),),
+                    (GateProblem("CSI-G03", "red", message, _choose_remedy(daemon_set, node.name, away)),),
                 )
             )
         elif away is not None:
-            exclusions.append((node.name, f"no plugin pod: {away}"))
+            skipped_nodes.append((node.name, f"no plugin pod: {away}"))
         else:
-            exclusions.append(
+            skipped_nodes.append(
                 (node.name, f"not in this run; {_summarize(_evaluate_node(daemon_set, picture, rules, node))}")
             )
-    trouble = list(_check_daemon_set(daemon_set, rules, evaluated))
-    return Evaluation(nodes=tuple(evaluated), others=tuple(exclusions), trouble=tuple(trouble))
+    problems = list(_check_daemon_set(daemon_set, rules, evaluated))
+    return Evaluation(nodes=tuple(evaluated), skipped_nodes=tuple(skipped_nodes), problems=tuple(problems))
 
 
 def _choose_remedy(daemon_set: DaemonSetFacts, node: str, away: str | None) -> str:
@@ -153,12 +153,12 @@ def _choose_remedy(daemon_set: DaemonSetFacts, node: str, away: str | None) -> s
 
 
 def _summarize(verdict: NodeEvaluation) -> str:
-    return verdict.verdict if not verdict.lacks else f"{verdict.verdict}: {verdict.lacks[0].message}"
+    return verdict.verdict if not verdict.problems else f"{verdict.verdict}: {verdict.problems[0].message}"
 
 
 def _check_daemon_set(
     daemon_set: DaemonSetFacts, rules: GateRules, evaluated: Sequence[NodeEvaluation]
-) -> Iterator[UnmetCondition]:
+) -> Iterator[GateProblem]:
     if rules.template and daemon_set.template != rules.template:
         images = ", ".join(str(part.get("image", "")) for part in daemon_set.pod_spec.get("containers") or [])
         message = (
@@ -166,13 +166,13 @@ def _check_daemon_set(
             f"{rules.template}, which this run applied: another run or user changed it meanwhile"
         )
         remedy = "compare the settings of both runs, then run enable_csi again with the right ones while no other run is active"
-        yield UnmetCondition("CSI-G06", "red", message, remedy)
+        yield GateProblem("CSI-G06", "red", message, remedy)
     if not evaluated and not rules.allow_zero_nodes:
         message = "there is no node to check: the DaemonSet matches no Windows node"
-        yield UnmetCondition("CSI-G01", "red", message, "see the reasons per node")
+        yield GateProblem("CSI-G01", "red", message, "see the reasons per node")
     elif not daemon_set.observed:
         message = "the DaemonSet controller has not processed the newest DaemonSet yet"
-        yield UnmetCondition("CSI-G04", "waiting", message, "check that kube-controller-manager runs")
+        yield GateProblem("CSI-G04", "waiting", message, "check that kube-controller-manager runs")
 
 
 def _evaluate_node(
@@ -182,77 +182,77 @@ def _evaluate_node(
     # While one is replaced there are two; the newer one is what the node will have.
     pod = next((candidate for candidate in pods if not candidate.deleting), pods[0] if pods else None)
     host = picture.hosts.get(node.name)
-    lacks: list[UnmetCondition] = []
+    problems: list[GateProblem] = []
     if not node.ready:
         because = f": {node.not_ready_because}" if node.not_ready_because else ""
         remedy = f"kubectl describe node {node.name}"
-        lacks.append(UnmetCondition("CSI-G05", "waiting", f"the Node is not Ready{because}", remedy))
-    host_lacks = list(_check_host(daemon_set.pipes, picture, rules, node, host)) if daemon_set.pipes else []
-    proven = node.name in rules.proven and any(lack.verdict == "unproven" for lack in host_lacks)
+        problems.append(GateProblem("CSI-G05", "waiting", f"the Node is not Ready{because}", remedy))
+    host_problems = list(_check_host(daemon_set.pipes, picture, rules, node, host)) if daemon_set.pipes else []
+    proven = node.name in rules.proven and any(problem.verdict == "unproven" for problem in host_problems)
     # Facts of the host outrank an earlier proof; missing facts do not.
-    lacks += [lack for lack in host_lacks if not (proven and lack.verdict == "unproven")]
-    lacks += _check_pod(daemon_set, picture, rules, node, pod, host)
-    lacks += _check_registration(picture, node, pod)
-    lacks += _check_other_providers(daemon_set, picture, node)
+    problems += [problem for problem in host_problems if not (proven and problem.verdict == "unproven")]
+    problems += _check_pod(daemon_set, picture, rules, node, pod, host)
+    problems += _check_registration(picture, node, pod)
+    problems += _check_other_providers(daemon_set, picture, node)
     notes = ["cordoned; the plugin runs, but workloads are not scheduled here"] if node.cordoned else []
     notes += ["the host was not read; a volume was proven there"] if proven else []
-    return NodeEvaluation(node=node.name, pod=pod.name if pod else "", lacks=tuple(lacks), notes=tuple(notes))
+    return NodeEvaluation(node=node.name, pod=pod.name if pod else "", problems=tuple(problems), notes=tuple(notes))
 
 
 def _check_other_providers(
     daemon_set: DaemonSetFacts, picture: RolloutPicture, node: ObservedNode
-) -> Iterator[UnmetCondition]:
+) -> Iterator[GateProblem]:
     for provider in picture.other_providers.get(node.name, ()):
         message = f"DaemonSet {provider} also provides {picture.driver} here; the two remove each other's registration"
         daemon_sets = sorted({provider, f"{daemon_set.namespace}/{daemon_set.name}"})
-        yield UnmetCondition(
+        yield GateProblem(
             "CSI-G30", "red", message, f"delete one of the two DaemonSets, {' or '.join(daemon_sets)}, at its source"
         )
 
 
 def _check_host(
     mounted: Sequence[str], picture: RolloutPicture, rules: GateRules, node: ObservedNode, host: RolloutHost | None
-) -> Iterator[UnmetCondition]:
+) -> Iterator[GateProblem]:
     """What the host lacks of the pipes that the pods mount."""
     kind = "registered, unproven" if node.name in picture.registrations else "unproven"
     if host is None:
         message = f"{kind}: the host's csi-proxy and its pipes were not read"
-        yield UnmetCondition("CSI-G40", "unproven", message, "add the host to the inventory, or verify a volume there")
+        yield GateProblem("CSI-G40", "unproven", message, "add the host to the inventory, or verify a volume there")
         return
     if host.serving is None:
         message = f"{kind}: the host could not be read" + (f": {host.reason}" if host.reason else "")
-        yield UnmetCondition("CSI-G40", "unproven", message, "read it with csi_proxy_info")
+        yield GateProblem("CSI-G40", "unproven", message, "read it with csi_proxy_info")
         return
     age = None if host.observed_at is None else picture.controller_now - host.observed_at
     if age is None or age > _FACTS_MAX_AGE:
         when = "at an unknown time" if age is None else f"{int(age.total_seconds())} s ago"
         message = f"{kind}: the host was read {when}, expected within {_FACTS_MAX_AGE.total_seconds():.0f} s"
-        yield UnmetCondition("CSI-G41", "unproven", message, "read it again with csi_proxy_info")
+        yield GateProblem("CSI-G41", "unproven", message, "read it again with csi_proxy_info")
     absent = [pipe for pipe in mounted if host.pipes is not None and pipe not in host.pipes]
     if absent:
         state = f" (service {host.state})" if host.state else ""
         message = f"host {node.name} does not serve pipe {', '.join(absent)}{state}"
-        yield UnmetCondition("CSI-G42", "red", message + (f": {host.reason}" if host.reason else ""), _REPAIR)
+        yield GateProblem("CSI-G42", "red", message + (f": {host.reason}" if host.reason else ""), _REPAIR)
     elif not host.serving:
         state = host.state or "not serving"
         message = f"csi-proxy on host {node.name} is {state}" + (f": {host.reason}" if host.reason else "")
-        yield UnmetCondition("CSI-G43", "red", message, _REPAIR)
+        yield GateProblem("CSI-G43", "red", message, _REPAIR)
 
 
 def _check_pod(
     daemon_set: DaemonSetFacts, picture: RolloutPicture, rules: GateRules, node: ObservedNode, pod: PodFacts | None,
     host: RolloutHost | None,
-) -> Iterator[UnmetCondition]:  # fmt: skip
+) -> Iterator[GateProblem]:  # fmt: skip
     if pod is None:
         message, remedy = explain_missing_pod(daemon_set, picture)
-        yield UnmetCondition("CSI-G10", "waiting", message, remedy)
+        yield GateProblem("CSI-G10", "waiting", message, remedy)
         return
     if pod.deleting:
-        yield UnmetCondition("CSI-G15", "waiting", f"pod {pod.name} is being deleted", "wait for its successor")
+        yield GateProblem("CSI-G15", "waiting", f"pod {pod.name} is being deleted", "wait for its successor")
         return
     if not pod.ready:
         message, remedy = explain_pod(daemon_set, picture, pod)
-        yield UnmetCondition("CSI-G11", "waiting", message, remedy)
+        yield GateProblem("CSI-G11", "waiting", message, remedy)
         return
     if (
         host is not None
@@ -261,16 +261,16 @@ def _check_pod(
         and pod.started_at < host.boot_time
     ):
         message = f"pod {pod.name} has been Ready since before the node booted at {host.boot_time:%Y-%m-%d %H:%M:%SZ}"
-        yield UnmetCondition("CSI-G12", "waiting", message, f"kubectl -n {daemon_set.namespace} delete pod {pod.name}")
+        yield GateProblem("CSI-G12", "waiting", message, f"kubectl -n {daemon_set.namespace} delete pod {pod.name}")
         return
     if not daemon_set.made(pod):
         message = f"pod {pod.name} still runs an older template"
         remedy = f"if nothing replaces it: kubectl -n {daemon_set.namespace} delete pod {pod.name}"
-        yield UnmetCondition("CSI-G14", "waiting", message, remedy)
+        yield GateProblem("CSI-G14", "waiting", message, remedy)
         return
     if not _is_stable(picture, rules, node, pod):
         message = f"pod {pod.name} has been Ready without a restart for less than {rules.stable_for:.0f} s"
-        yield UnmetCondition("CSI-G13", "waiting", message, "wait")
+        yield GateProblem("CSI-G13", "waiting", message, "wait")
 
 
 def _is_stable(picture: RolloutPicture, rules: GateRules, node: ObservedNode, pod: PodFacts) -> bool:
@@ -291,7 +291,7 @@ def _is_stable(picture: RolloutPicture, rules: GateRules, node: ObservedNode, po
     return pod.ready_since is None or picture.now - pod.ready_since >= timedelta(seconds=rules.stable_for)
 
 
-def _check_registration(picture: RolloutPicture, node: ObservedNode, pod: PodFacts | None) -> Iterator[UnmetCondition]:
+def _check_registration(picture: RolloutPicture, node: ObservedNode, pod: PodFacts | None) -> Iterator[GateProblem]:
     registration = picture.registrations.get(node.name)
     if registration is None:
         hint = explain_registration(picture, pod)
@@ -302,7 +302,7 @@ def _check_registration(picture: RolloutPicture, node: ObservedNode, pod: PodFac
             remedy = f"kubectl -n {picture.daemon_set.namespace} logs {pod.name}" + (
                 f" -c {registrar}" if registrar else " --all-containers"
             )
-        yield UnmetCondition("CSI-G20", "waiting", message, remedy)
+        yield GateProblem("CSI-G20", "waiting", message, remedy)
         return
     annotated = node.node_ids.get(picture.driver)
     if annotated != registration.node_id:
@@ -310,12 +310,12 @@ def _check_registration(picture: RolloutPicture, node: ObservedNode, pod: PodFac
         message = (
             f"the Node's annotation csi.volume.kubernetes.io/nodeid {problem}, its CSINode has {registration.node_id}"
         )
-        yield UnmetCondition(
+        yield GateProblem(
             "CSI-G21", "waiting", message, "wait for the kubelet; if it does not change, restart the plugin pod"
         )
     missing = [key for key in registration.topology_keys if key not in node.labels]
     if missing:
         message = f"topology label {', '.join(missing)} is missing on the Node"
-        yield UnmetCondition(
+        yield GateProblem(
             "CSI-G22", "waiting", message, "wait for the kubelet; if it does not change, restart the plugin pod"
         )

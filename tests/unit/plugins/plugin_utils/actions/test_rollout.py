@@ -10,25 +10,25 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.rollout import build_gate_result, describe_progress
 
 
-def node(name: str, verdict: str, lack: str = "") -> dict[str, Any]:
-    lacks = [{"id": "CSI-G20", "verdict": verdict, "message": lack, "remedy": "do this"}] if lack else []
+def node(name: str, verdict: str, problem: str = "") -> dict[str, Any]:
+    problems = [{"id": "CSI-G20", "verdict": verdict, "message": problem, "remedy": "do this"}] if problem else []
     return {
         "node": name,
         "verdict": verdict,
-        "lacks": lacks,
+        "problems": problems,
         "notes": [],
-        "fingerprint": f"{verdict}{lack}",
+        "fingerprint": f"{verdict}{problem}",
         "pod": "p",
     }
 
 
-def rollout(verdict: str, *nodes: dict[str, Any], trouble: tuple[dict[str, str], ...] = ()) -> dict[str, Any]:
+def rollout(verdict: str, *nodes: dict[str, Any], problems: tuple[dict[str, str], ...] = ()) -> dict[str, Any]:
     return {
         "verdict": verdict,
         "daemonset": None,
         "nodes": list(nodes),
-        "others": [{"node": "win-9", "reason": "no plugin pod: label is missing"}],
-        "trouble": list(trouble),
+        "skipped_nodes": [{"node": "win-9", "reason": "no plugin pod: label is missing"}],
+        "problems": list(problems),
     }
 
 
@@ -82,7 +82,7 @@ def test_everything_else_fails_with_a_reason_and_a_table(verdict: str, reason: s
     assert "win-2: CSI-G20 what it lacks -> do this" in result["msg"]
     assert "CSI-G20 what it lacks -> do this" in result["table"]
     assert "win-9" in result["table"]
-    assert [one["node"] for one in result["rollout"]["nodes"]] == ["win-2"]
+    assert [one["node"] for one in result["gate"]["nodes"]] == ["win-2"]
 
 
 def test_a_failure_of_many_nodes_is_short_and_names_each_cause_once() -> None:
@@ -90,7 +90,7 @@ def test_a_failure_of_many_nodes_is_short_and_names_each_cause_once() -> None:
     result = build_gate_result(rollout("red", *nodes), False, 60, "", check_mode=False)
     printed = json.dumps({key: value for key, value in result.items() if key != "table"})
     assert printed.count("csi-proxy is stopped -> do this") == 1
-    assert len(result["rollout"]["nodes"]) == 5
+    assert len(result["gate"]["nodes"]) == 5
     assert "win-199" in result["table"]
 
 
@@ -114,8 +114,10 @@ def test_unproven_fails_unless_accepted() -> None:
 
 
 def test_no_node_has_its_own_reason() -> None:
-    lack = {"id": "CSI-G01", "verdict": "red", "message": "there is no node to check", "remedy": "see"}
-    assert build_gate_result(rollout("red", trouble=(lack,)), False, 60, "", check_mode=False)["reason"] == "no_nodes"
+    problem = {"id": "CSI-G01", "verdict": "red", "message": "there is no node to check", "remedy": "see"}
+    assert (
+        build_gate_result(rollout("red", problems=(problem,)), False, 60, "", check_mode=False)["reason"] == "no_nodes"
+    )
 
 
 def test_an_api_server_that_never_answered_is_the_reason() -> None:

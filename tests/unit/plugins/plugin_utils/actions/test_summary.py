@@ -28,14 +28,14 @@ SERVING: dict[str, Any] = {
 
 def summarize(
     hosts: Sequence[Mapping[str, Any]],
-    rollouts: Mapping[str, Mapping[str, Any]],
+    gates: Mapping[str, Mapping[str, Any]],
     nodes_without_host: Sequence[str],
     readiness: Mapping[str, Any] | None = None,
     applied: Sequence[Mapping[str, Any]] = (),
     warnings: Sequence[Mapping[str, Any]] = (),
     failure: str = "",
 ) -> dict[str, Any]:
-    facts = RunFacts(hosts, rollouts, nodes_without_host, readiness or {}, applied, warnings)
+    facts = RunFacts(hosts, gates, nodes_without_host, readiness or {}, applied, warnings)
     return summarize_facts(facts, failure)
 
 
@@ -49,11 +49,11 @@ def gate(**verdicts: str) -> dict[str, Any]:
         {
             "node": name.replace("_", "-"),
             "verdict": verdict,
-            "lacks": [] if verdict == "green" else [{"id": "CSI-G42", "message": "the pipe is gone"}],
+            "problems": [] if verdict == "green" else [{"id": "CSI-G42", "message": "the pipe is gone"}],
         }
         for name, verdict in verdicts.items()
     ]
-    return {"nodes": nodes, "others": []}
+    return {"nodes": nodes, "skipped_nodes": []}
 
 
 def test_every_node_green_makes_the_run_green() -> None:
@@ -69,9 +69,9 @@ def test_the_worst_driver_decides_for_a_node() -> None:
     assert "the pipe is gone" in summary["nodes"][0]["why"]
 
 
-def test_each_of_several_drivers_has_a_line_and_names_what_it_lacks() -> None:
-    rollouts = {"vsphere": gate(win_1="green", win_2="green"), "smb": gate(win_1="red", win_2="green")}
-    summary = summarize([host("win-1"), host("win-2")], rollouts, [])
+def test_each_of_several_drivers_has_a_line_and_names_its_problems() -> None:
+    gates = {"vsphere": gate(win_1="green", win_2="green"), "smb": gate(win_1="red", win_2="green")}
+    summary = summarize([host("win-1"), host("win-2")], gates, [])
     text = render_summary(summary)
     assert (
         "1 of 2 Windows nodes can take CSI volumes now\n  vsphere: 2 of 2 nodes\n  smb: 1 of 2 nodes; red: win-1\n"
@@ -82,7 +82,7 @@ def test_each_of_several_drivers_has_a_line_and_names_what_it_lacks() -> None:
 
 
 def test_a_driver_that_places_no_pod_on_a_node_does_not_decide_there() -> None:
-    elsewhere = {**gate(win_2="green"), "others": [{"node": "win-1", "reason": "no plugin pod: its selector"}]}
+    elsewhere = {**gate(win_2="green"), "skipped_nodes": [{"node": "win-1", "reason": "no plugin pod: its selector"}]}
     hosts = [host("win-1"), host("win-2")]
     summary = summarize(hosts, {"vsphere": gate(win_1="green", win_2="green"), "smb": elsewhere}, [])
     assert summary["verdict"] == "green"
@@ -90,7 +90,7 @@ def test_a_driver_that_places_no_pod_on_a_node_does_not_decide_there() -> None:
 
 
 def test_a_driver_that_may_not_be_read_makes_no_node_green_and_none_broken() -> None:
-    closed: dict[str, Any] = {"nodes": [], "others": [], "unread": "it may not list pods"}
+    closed: dict[str, Any] = {"nodes": [], "skipped_nodes": [], "not_read": "it may not list pods"}
     summary = summarize([host("win-1")], {"vsphere": gate(win_1="green"), "smb": closed}, [])
     assert [row["verdict"] for row in summary["nodes"]] == ["unproven"]
     text = render_summary(summary)
@@ -108,21 +108,21 @@ def test_nodes_that_were_not_read_are_not_counted_as_unable() -> None:
 
 
 def test_a_node_whose_plugin_pod_has_an_older_template_takes_volumes() -> None:
-    lack = {"id": "CSI-G14", "message": "pod vsphere-1 still runs an older template"}
-    older = {"nodes": [{"node": "win-1", "verdict": "waiting", "lacks": [lack]}], "others": []}
+    problem = {"id": "CSI-G14", "message": "pod vsphere-1 still runs an older template"}
+    older = {"nodes": [{"node": "win-1", "verdict": "waiting", "problems": [problem]}], "skipped_nodes": []}
     summary = summarize([host("win-1")], {"vsphere": older}, [])
     assert summary["verdict"] == "outdated"
     text = render_summary(summary)
     assert "1 of 1 Windows nodes can take CSI volumes now" in text
     assert "outdated: win-1 (the plugin pod works, and has an older template)" in text
     gone = {"id": "CSI-G42", "message": "the pipe is gone"}
-    broken = {"nodes": [{"node": "win-1", "verdict": "red", "lacks": [lack, gone]}], "others": []}
+    broken = {"nodes": [{"node": "win-1", "verdict": "red", "problems": [problem, gone]}], "skipped_nodes": []}
     assert summarize([host("win-1")], {"vsphere": broken}, [])["verdict"] == "red"
 
 
 def test_a_driver_that_is_not_deployed_yet_leaves_no_node_green() -> None:
     """The facts of enable_csi --check with a new driver."""
-    new: dict[str, Any] = {"nodes": [], "others": [], "daemonset": None}
+    new: dict[str, Any] = {"nodes": [], "skipped_nodes": [], "daemonset": None}
     beside = summarize([host("win-1")], {"vsphere": gate(win_1="green"), "smb": new}, [])
     assert (beside["verdict"], beside["nodes"][0]["why"]) == (
         "waiting",
@@ -306,10 +306,10 @@ UNCHANGED = {**host("win-1"), "changed": []}
         (False, {"hosts": [CHANGED]}, False, False),
         (True, {"applied": [{"changed": True}]}, False, True),
         (False, {"applied": [{"changed": True}]}, False, False),
-        (True, {"rollouts": {"vsphere": {"verdict": "waiting"}}}, False, True),
-        (True, {"rollouts": {"vsphere": {"verdict": "unproven"}}}, False, True),
-        (True, {"rollouts": {"vsphere": {"verdict": "unproven"}}}, True, False),
-        (True, {"rollouts": {"vsphere": {"verdict": "unproven"}}, "accepts_unproven": True}, False, False),
+        (True, {"gates": {"vsphere": {"verdict": "waiting"}}}, False, True),
+        (True, {"gates": {"vsphere": {"verdict": "unproven"}}}, False, True),
+        (True, {"gates": {"vsphere": {"verdict": "unproven"}}}, True, False),
+        (True, {"gates": {"vsphere": {"verdict": "unproven"}}, "accepts_unproven": True}, False, False),
     ],
 )
 def test_enable_csi_is_followed_by_itself_only_while_it_has_something_to_do(

@@ -20,7 +20,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import (
     mask_controls,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data import listing
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import NodeEvaluation, UnmetCondition
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateProblem, NodeEvaluation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
@@ -180,7 +180,7 @@ def test_findings_hold_lines() -> None:
     made: list[Any] = [
         deploy.Finding("CSI-D00", "note", NASTY, NASTY, NASTY),
         readiness.ReportFinding("CSI-C00", "note", NASTY, NASTY, NASTY, (NASTY,), NASTY, ""),
-        UnmetCondition("CSI-G00", "red", NASTY, NASTY),
+        GateProblem("CSI-G00", "red", NASTY, NASTY),
         NodeEvaluation("win-1", "", (), (NASTY,)),
     ]
     for one in made:

@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The gate's evaluation: what makes a node green, and the verdict of each thing that it lacks."""
+"""The gate's evaluation: what makes a node green, and the verdict of each problem."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ def of(view: RolloutPicture, name: str = "win-2", rules: GateRules = RULES) -> N
 
 
 def text(verdict: NodeEvaluation) -> str:
-    return "\n".join(f"{lack.message} -> {lack.remedy}" for lack in verdict.lacks)
+    return "\n".join(f"{problem.message} -> {problem.remedy}" for problem in verdict.problems)
 
 
 def test_everything_as_it_should_be_is_green() -> None:
     evaluation = evaluate(picture(), RULES)
     assert evaluation.verdict == "green"
     assert evaluation.settled
-    assert [(one.node, one.verdict, one.lacks) for one in evaluation.nodes] == [
+    assert [(one.node, one.verdict, one.problems) for one in evaluation.nodes] == [
         ("win-1", "green", ()),
         ("win-2", "green", ()),
     ]
-    assert evaluation.others == ()
+    assert evaluation.skipped_nodes == ()
 
 
 @pytest.mark.parametrize(
@@ -157,9 +157,9 @@ def test_a_node_gets_a_verdict_and_its_findings(
 ) -> None:
     found = of(view)
     assert found.verdict == verdict
-    assert [lack.id for lack in found.lacks] == ids
+    assert [problem.id for problem in found.problems] == ids
     assert expected in text(found)
-    assert all(lack.remedy for lack in found.lacks)
+    assert all(problem.remedy for problem in found.problems)
     assert of(view, "win-1").verdict == "green"
     assert evaluate(view, RULES).verdict == verdict
 
@@ -190,7 +190,7 @@ def test_a_ready_pod_counts_once_it_registered_itself_or_stayed_ready(
     )
     assert of(view).verdict == ("green" if green else "waiting")
     message = "pod plugin-win-2 has been Ready without a restart for less than 10 s"
-    assert [(lack.id, lack.message) for lack in of(view).lacks] == ([] if green else [("CSI-G13", message)])
+    assert [(problem.id, problem.message) for problem in of(view).problems] == ([] if green else [("CSI-G13", message)])
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_another_drivers_registration_vouches_for_no_pod(beside: list[str], pod_
     view = win2(
         pods=pod("win-2", ready_since=started, containers=(container(started_at=started),)), registrations=registered
     )
-    assert [lack.id for lack in of(view).lacks] == ([] if green else ["CSI-G13"])
+    assert [problem.id for problem in of(view).problems] == ([] if green else ["CSI-G13"])
 
 
 def crashing(**changes: object) -> RolloutPicture:
@@ -226,10 +226,10 @@ def test_a_crash_loop_names_node_pipe_and_remedy() -> None:
     view = crashing(hosts=host("win-2", serving=False, state="STOPPED", pipes=()))
     found = of(view)
     assert found.verdict == "red"
-    assert [lack.id for lack in found.lacks] == ["CSI-G42", "CSI-G11"]
+    assert [problem.id for problem in found.problems] == ["CSI-G42", "CSI-G11"]
     assert "container vsphere-csi-node waits (CrashLoopBackOff), ended with 1 (Error), 4 restarts" in text(found)
     assert "pipe csi-proxy-disk-v1, csi-proxy-volume-v1 is missing on win-2" in text(found)
-    assert "kubewin.csi.enable_csi" in found.lacks[1].remedy
+    assert "kubewin.csi.enable_csi" in found.problems[1].remedy
 
 
 def test_a_crash_loop_of_an_unseen_host_takes_the_pipe_from_the_log() -> None:
@@ -247,7 +247,7 @@ def test_a_crash_loop_of_a_denied_pipe_is_no_missing_pipe() -> None:
     found = of(replace(crashing(hosts=None), logs={"plugin-win-2": log}))
     assert "host win-2 denies the plugin access to pipe csi-proxy-disk-v1" in text(found)
     assert "missing" not in text(found)
-    assert any("runAsUserName" in lack.remedy for lack in found.lacks)
+    assert any("runAsUserName" in problem.remedy for problem in found.problems)
 
 
 def test_a_crash_loop_for_another_reason_points_to_the_log() -> None:
@@ -308,7 +308,9 @@ def test_a_node_that_is_not_proven_is_listed_with_the_reason() -> None:
     outside = node("win-3", labels={"kubernetes.io/os": "windows"})
     evaluation = evaluate(picture(nodes=(*picture().nodes, outside)), RULES)
     assert evaluation.verdict == "green"
-    assert evaluation.others == (("win-3", "no plugin pod: label kubewin.io/csi-proxy is missing, expected serving"),)
+    assert evaluation.skipped_nodes == (
+        ("win-3", "no plugin pod: label kubewin.io/csi-proxy is missing, expected serving"),
+    )
 
 
 def test_only_this_runs_nodes_are_evaluated_and_the_others_reported() -> None:
@@ -316,20 +318,20 @@ def test_only_this_runs_nodes_are_evaluated_and_the_others_reported() -> None:
     evaluation = evaluate(view, GateRules(only=frozenset({"win-1", "win-9"})))
     assert evaluation.verdict == "green"
     assert [one.node for one in evaluation.nodes] == ["win-1"]
-    assert evaluation.others[0] == ("win-9", "the Node does not exist")
-    assert evaluation.others[1][0] == "win-2"
-    assert evaluation.others[1][1].startswith("not in this run; red: host win-2 does not serve pipe")
+    assert evaluation.skipped_nodes[0] == ("win-9", "the Node does not exist")
+    assert evaluation.skipped_nodes[1][0] == "win-2"
+    assert evaluation.skipped_nodes[1][1].startswith("not in this run; red: host win-2 does not serve pipe")
 
 
 def test_a_node_of_this_run_that_gets_no_pod_is_red() -> None:
     outside = node("win-2", labels={"kubernetes.io/os": "windows"})
     evaluation = evaluate(win2(nodes=outside), GateRules(only=frozenset({"win-1", "win-2"})))
     assert evaluation.verdict == "red"
-    (lack,) = [lack for lack in evaluation.nodes[1].lacks if lack.id == "CSI-G03"]
-    assert lack.remedy == "ansible-playbook -i inventory.yml kubewin.csi.enable_csi"
+    (problem,) = [problem for problem in evaluation.nodes[1].problems if problem.id == "CSI-G03"]
+    assert problem.remedy == "ansible-playbook -i inventory.yml kubewin.csi.enable_csi"
     elsewhere = node("win-2", labels={"kubewin.io/csi-proxy": "serving"})
     evaluation = evaluate(win2(nodes=elsewhere), GateRules(only=frozenset({"win-2"})))
-    remedies = [lack.remedy for found in evaluation.nodes for lack in found.lacks if lack.id == "CSI-G03"]
+    remedies = [problem.remedy for found in evaluation.nodes for problem in found.problems if problem.id == "CSI-G03"]
     assert [remedy.partition("; kubectl -n ")[0] for remedy in remedies] == ["kubectl describe node win-2"]
 
 
@@ -337,13 +339,13 @@ def test_a_node_of_this_run_that_gets_no_pod_is_red() -> None:
 def test_no_node_at_all_fails_unless_allowed(allowed: bool, verdict: str) -> None:
     evaluation = evaluate(picture(nodes=()), GateRules(allow_zero_nodes=allowed))
     assert evaluation.verdict == verdict
-    assert [lack.id for lack in evaluation.trouble] == ([] if allowed else ["CSI-G01"])
+    assert [problem.id for problem in evaluation.problems] == ([] if allowed else ["CSI-G01"])
 
 
 def test_no_daemon_set_is_red() -> None:
     evaluation = evaluate(picture(daemon_set=None), RULES)
     assert evaluation.verdict == "red"
-    assert evaluation.trouble[0].id == "CSI-G02"
+    assert evaluation.problems[0].id == "CSI-G02"
 
 
 def test_a_daemon_set_that_its_controller_has_not_observed_is_waited_for() -> None:
