@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, ClassVar
 
@@ -17,20 +16,19 @@ from ansible import constants
 
 from ..modules.upgrade import DOCUMENTATION
 from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
-from ..plugin_utils.actions.lease_keeper import record_renewal, release_keeper, start_keeper
 from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ..plugin_utils.base.findings import Finding
 from ..plugin_utils.base.stored import serialize
 from ..plugin_utils.drivers.installed import find_node_plugins
 from ..plugin_utils.kube.connect import CLUSTER_ARG_SPEC
 from ..plugin_utils.kube.errors import ClusterError
-from ..plugin_utils.kube.holder import identify_run, is_dead
-from ..plugin_utils.kube.lease import SECONDS, read_uptime
+from ..plugin_utils.kube.holder import identify_run
+from ..plugin_utils.kube.lease import read_uptime
 from ..plugin_utils.upgrade.begin import UpgradeRefusedError, plan_batches
 from ..plugin_utils.upgrade.decide import Decision, DelegatedStep
 from ..plugin_utils.upgrade.explain import describe
 from ..plugin_utils.upgrade.journal import Journal
-from ..plugin_utils.upgrade.lease import upgrade_lease
+from ..plugin_utils.upgrade.lease_keeper import release_keeper, start_keeper
 from ..plugin_utils.upgrade.observation import TAINT
 from ..plugin_utils.upgrade.run import Upgrade, name_outcome
 from . import gate, preflight_info, verify, volume_data
@@ -115,11 +113,12 @@ class ActionModule(ClusterAction):
 
     @contextlib.contextmanager
     def _hold_lease(self, holder: str) -> Iterator[None]:
-        """Hold the run's Lease. Between its steps a process beside the run renews it; step end gives it back.
+        """Hold the run's Lease. Between its steps a program beside the run renews it; step end gives it back.
 
         After an error it is given back too, unless a write may still arrive: then it expires, so that the write meets it.
         """
-        lease, path = self._upgrade.lease, self._lease_path()
+        # Ansible makes this folder for each run, and removes it at its end.
+        lease, path = self._upgrade.lease, os.path.join(vars(constants)["DEFAULT_LOCAL_TMP"], "kubewin-lease")
         release_keeper(path)
         self._upgrade.take_lease()
         try:
@@ -132,36 +131,9 @@ class ActionModule(ClusterAction):
             return
         began = read_uptime()
         lease.leave()
-        record_renewal(path, began)
-        start_keeper(path, holder, lambda renewed: self._keep_lease(holder, renewed))
+        access = {name: self._options[name] for name in CLUSTER_ARG_SPEC}
+        start_keeper(path, began, holder, self._options["namespace"], access)
         self.result["held"] = f"{path}.held"
-
-    def _lease_path(self) -> str:
-        """A file in the folder that Ansible makes for each run, and removes at its end."""
-        identity = repr([self._options[name] for name in ("kubeconfig", "context", "host", "namespace")])
-        name = f"kubewin-lease-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
-        return os.path.join(vars(constants)["DEFAULT_LOCAL_TMP"], name)
-
-    def _keep_lease(self, holder: str, renewed: Callable[[float], None]) -> str:
-        """Renew the Lease between two steps, in a process beside the run; return why it is lost, empty if the run ended.
-
-        The Lease of a run that ended between two steps is given back: nothing of it can arrive late.
-        """
-        began = read_uptime()
-        while not is_dead(holder):
-            try:
-                # Short, so that the end of the run is detected soon while the API server does not answer.
-                lease = upgrade_lease(self.connect(self._options, 5.0), self._options["namespace"], holder)
-            except ClusterError as error:
-                if read_uptime() - began > SECONDS:
-                    return f"the lease could not be renewed for {SECONDS} s: {error}"
-                time.sleep(1.0)
-                continue
-            why = lease.keep(lambda: is_dead(holder), renewed)
-            if not why:
-                lease.end()
-            return why
-        return ""
 
     # The steps
 

@@ -259,7 +259,7 @@ held:
   description: File on the controller with the time until which the run holds the Lease, in seconds since 1970.
   returned: unless the Lease was given back
   type: str
-  sample: /root/.ansible/tmp/ansible-local-1/kubewin-lease-0123456789abcdef.held
+  sample: /root/.ansible/tmp/ansible-local-1/kubewin-lease.held
 options:
   description: Options of this step, for O(plan) of the next ones.
   returned: with O(step=prepare)

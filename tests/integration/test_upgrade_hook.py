@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.lease_keeper import record_renewal
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import read_uptime
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.lease_keeper import record_renewal
 from integration.playbooks import ROOT, Run, play
 from lab.handle import longer
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
+import time
 from pathlib import Path
 
 from integration.playbooks import PATIENCE, family, start
@@ -54,12 +56,11 @@ class TaskFile:
 
     def processes(self) -> set[int]:
         """All processes of the run, also those that it left on purpose."""
-        found = set()
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
-            with contextlib.suppress(OSError):
-                if str(self.hook).encode() in path.read_bytes():
-                    found.add(int(path.parent.name))
-        return found | set(family(self.process.pid))
+        return {*family(self.process.pid), *_find_processes(re.escape(str(self.hook))), *self._keepers()}
+
+    def _keepers(self) -> list[int]:
+        """Processes that renew the run's lease, by Ansible's directory of the run."""
+        return _find_processes(rf"/ansible-local-{self.process.pid}\w{{8}}/kubewin-lease")
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to all processes of the run; one that ends meanwhile is left out, such as a `sleep` of a task."""
@@ -67,16 +68,13 @@ class TaskFile:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
 
-    def keepers(self) -> dict[str, int]:
-        """The two processes that keep the run's lease."""
-        beside = self.processes() - set(family(self.process.pid))
-        parents: dict[int, int] = {}
-        for pid in beside:
-            # A task's `sleep` may have ended.
-            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                parents[pid] = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-        (keeper,) = (pid for pid, parent in parents.items() if parent in beside)
-        return {"keeper": keeper, "watcher": parents[keeper]}
+    def kill_keeper(self) -> None:
+        """Kill the process that renews the run's lease, and wait until nobody knows whether the lease is held."""
+        (keeper,) = self._keepers()
+        path = Path(f"/proc/{keeper}/cmdline").read_text(encoding="utf-8").split("\0")[-2]
+        os.kill(keeper, signal.SIGKILL)
+        held = Path(f"{path}.held")
+        eventually(lambda: time.time() > float(held.read_text(encoding="utf-8")), "the lease may have expired", 60)
 
     def end(self) -> str:
         """Wait for the end of the run, which fails; its screen."""
@@ -84,3 +82,13 @@ class TaskFile:
         assert self.process.returncode != 0, screen
         eventually(lambda: self.processes() <= {self.process.pid}, "nothing of the run is left")
         return screen
+
+
+def _find_processes(pattern: str) -> list[int]:
+    """Processes with this text in their command line."""
+    processes = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if re.search(pattern.encode(), path.read_bytes()):
+                processes.append(int(path.parent.name))
+    return processes

@@ -52,6 +52,7 @@ PERFORMS = {
     "installed",
     "journal_store",
     "lease",
+    "lease_keeper",
     "observe",
     "read",
     "records",
