@@ -11,21 +11,18 @@ from typing import Any, ClassVar
 from ..doc_fragments import hosts
 from ..modules.driver_apply import DOCUMENTATION
 from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
-from ..plugin_utils.actions.host_results import list_csi_proxies, list_read_nodes, read_hosts, read_plans
+from ..plugin_utils.actions.host_results import list_csi_proxies, list_read_nodes, read_plans
 from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ..plugin_utils.drivers import declared
 from ..plugin_utils.drivers.apply import DeployRequest, deploy, plan
 from ..plugin_utils.drivers.rollout.apply import RollResult
 from ..plugin_utils.drivers.rollout.decide import RollOptions, RollStep, find_wrong_sizes
 from ..plugin_utils.drivers.rollout.facts import RolloutHost
-from ..plugin_utils.kube import kinds
 from ..plugin_utils.kube.apply import Outcome
 from ..plugin_utils.kube.client import Client
 from ..plugin_utils.kube.connect import find_driver
 from ..plugin_utils.kube.definitions import build_result, find_daemon_set, parse_definitions
 from ..plugin_utils.kube.errors import ClusterError
-from ..plugin_utils.kube.labels import SERVING_LABEL, SERVING_VALUE
-from ..plugin_utils.kube.modify import modify
 
 
 class ActionModule(ClusterAction):
@@ -68,7 +65,6 @@ class ActionModule(ClusterAction):
             tuple(RolloutHost.from_option(host) for host in options["hosts"]),
         )
         client = self.connect(options)
-        self._labelled = self._label_nodes(client)
         if self.check_mode:
             planned = plan(client, request)
             self._note(planned.outcome)
@@ -98,33 +94,11 @@ class ActionModule(ClusterAction):
         if failed := explain_failed_roll(done.roll, name, driver.title):
             raise failed
 
-    def _label_nodes(self, client: Client) -> dict[str, Any]:
-        """Label the Nodes of the play whose csi-proxy serves, and no others; a plugin pod starts only there."""
-        result: dict[str, Any] = {"changed": False, "objects": [], "diff": []}
-        for host in read_hosts(self.task_vars):
-            if not host.needs_label_change:
-                continue
-            node, label = host.node, SERVING_VALUE if host.state["serving"] else None
-            label_node(client, node, label, dry_run=self.check_mode)
-            result["changed"] = True
-            changed = {"kind": "Node", "namespace": None, "name": node, "action": "update", "validated": True}
-            result["objects"].append(changed)
-            result["diff"].append({"prepared": f"Node {node}: label {SERVING_LABEL}: {label or 'removed'}\n"})
-        return result
-
     def _note(self, outcome: Outcome) -> None:
         """Return what was applied, also if the task fails later."""
-        deployed = build_result(outcome)
-        self.result["changed"] = self._labelled["changed"] or deployed["changed"]
-        self.result.update({name: [*self._labelled[name], *deployed[name]] for name in ("objects", "diff")})
+        self.result.update(build_result(outcome))
         for text in outcome.warnings:
             self.warn(text)
-
-
-def label_node(client: Client, node: str, label: str | None, *, dry_run: bool) -> None:
-    """Set the label of a Node whose csi-proxy serves; None removes it."""
-    body = {"metadata": {"labels": {SERVING_LABEL: label}}}
-    modify(client, kinds.NODE, node, None, lambda _live: body, dry_run=dry_run, required=True)
 
 
 def explain_failed_roll(roll: RollResult, daemon_set: str, driver: str) -> TaskError | None:

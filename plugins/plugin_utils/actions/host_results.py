@@ -11,7 +11,6 @@ from typing import Any
 
 from ..base.start import INPUTS
 from ..kube.labels import SERVING_LABEL, SERVING_VALUE
-from ..windows.cluster_node import CORDON_REASON
 from .summary import RunFacts
 
 # What tasks registered on a host.
@@ -87,15 +86,6 @@ class HostResult:
     def is_finished(self) -> bool:
         """Whether the run changed csi-proxy as it planned, or read that there is nothing to change."""
         return not self.done.get("failed") if self.done else bool(self.state and not self.returned.get("plan"))
-
-    @property
-    def needs_label_change(self) -> bool:
-        """Whether its Node, if it has one, had another label than its csi-proxy, when both were read.
-
-        Not for a Node on which a run changes csi-proxy: it removed the label so that the plugin's pod ends, and restores it.
-        """
-        is_read, changes = self.state and not self.left_out, self.facts.get("cordoned_for") == CORDON_REASON
-        return bool(self.node and is_read and not changes and self.state["serving"] != self.marked)
 
     def describe_identity(self) -> dict[str, Any]:
         """For O(hosts) of node_info: names and addresses of the host, or why it cannot be used."""

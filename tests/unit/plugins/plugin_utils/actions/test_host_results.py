@@ -148,22 +148,6 @@ def test_a_host_is_settled_when_nothing_of_it_may_be_changed() -> None:
         assert not result(own).settled
 
 
-def test_a_node_is_labelled_by_whether_its_csi_proxy_serves_unless_it_was_already() -> None:
-    def node(labels: dict[str, str], **facts: str) -> dict[str, Any]:
-        return {"kubewin_nodes": {"matched": {"a": "win-1"}, "nodes": {"win-1": {"labels": labels, **facts}}}}
-
-    labelled = {"kubewin.io/csi-proxy": "serving"}
-    stopped = {"csi_proxy_plan": {"csi_proxy": {**STATE, "serving": False}}}
-    assert not result({**read(), **node(labelled)}).needs_label_change
-    assert result({**read(), **node({})}).needs_label_change
-    assert result({**stopped, **node(labelled)}).needs_label_change
-    assert not result({**stopped, **node({})}).needs_label_change
-    assert not result({**node({}), "csi_proxy_plan": LOST}).needs_label_change
-    assert not result(read()).needs_label_change
-    # Another run removed it, and is about to restart csi-proxy.
-    assert not result({**read(), **node({}, cordoned_for="csi-proxy is being replaced")}).needs_label_change
-
-
 def test_a_host_of_the_play_without_a_result_counts_as_lost_and_other_hosts_do_not_count() -> None:
     hosts = {"a": read(), "lost": {}, "localhost": {}}
     variables = {
