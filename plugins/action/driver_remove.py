@@ -52,8 +52,8 @@ class ActionModule(ClusterAction):
                 [*lines, f"not removed yet: {', '.join(left)}"] if left and not self.check_mode else lines
             )
             return
-        if not names:
-            drivers = ", ".join(self.result.get("drivers") or ())
+        drivers = ", ".join(self.result.get("drivers") or ())
+        if not names and (drivers or not csi_proxy):
             lines = [f"{drivers or 'node plugins of this collection'}: no objects in the cluster"]
         if self.result.get("namespaces"):
             kept = f"kept: namespace {', '.join(self.result['namespaces'])}, claims, volumes"
@@ -75,7 +75,6 @@ class ActionModule(ClusterAction):
 
     def _remove(self, client: Client, options: Mapping[str, Any]) -> None:
         deadline, names = time.monotonic() + _TIMEOUT, list(options["drivers"])
-        self.result["only_csi_proxy"] = not names and options["csi_proxy"]
         if not names and not options["csi_proxy"]:
             names = self._choose_drivers(client)
         self.result["drivers"], drivers = names, [find_driver(name) for name in names]

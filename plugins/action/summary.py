@@ -53,10 +53,13 @@ class ActionModule(ActionBase):
         failure, place = str(work.get("msg") or ""), str(work.get("failure_place") or "")
         if options["rescue"]:
             failure, place, commands_of_tasks = _describe_failed_tasks(variables)
-            work = {"lines": work.get("lines") if options["removed"] else (), "next": commands_of_tasks}
+            removal = work if options["removed"] else {}
+            work = {
+                "lines": removal.get("lines") or (), "changed": removal.get("changed", True), "next": commands_of_tasks,
+            }  # fmt: skip
             # Behind the state of every node, the message of the task is far above.
             place = "" if options["nodes"] else place
-            if options["outcome"] == "refused":
+            if options["outcome"] == "refused" or not work["changed"]:
                 # The run has not changed a Node since it read them.
                 nodes = (variables.get("kubewin_nodes") or {}).get("nodes") or {}
                 failure = "\n".join(dict.fromkeys([*failure.split("\n"), *describe_left_cordons(nodes)]))

@@ -38,6 +38,7 @@ options:
     description:
       - Also refuse while anything but O(drivers) needs csi-proxy, because you remove it next. That is every DaemonSet and pod, in any
         namespace and of any owner, that mounts one of its pipes, and every volume in use that was mounted through them.
+      - Without O(drivers) nothing is removed.
     type: bool
     default: false
 seealso:
@@ -50,10 +51,9 @@ EXAMPLES = r"""
   kubewin.csi.driver_remove:
     drivers: [vsphere]
 
-- name: Check that nothing needs csi-proxy
+- name: Check that nothing needs csi-proxy, and remove nothing
   kubewin.csi.driver_remove:
     csi_proxy: true
-  check_mode: true
 """
 
 RETURN = r"""
@@ -63,11 +63,6 @@ drivers:
   type: list
   elements: str
   sample: [vsphere]
-only_csi_proxy:
-  description: Whether O(csi_proxy) is set without O(drivers), so that no driver is removed.
-  returned: always, after the cluster was read
-  type: bool
-  sample: false
 objects:
   description: Deleted objects, in check mode the planned ones.
   returned: success

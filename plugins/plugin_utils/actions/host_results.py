@@ -245,13 +245,16 @@ def _match(host: str, variables: Mapping[str, Any], matches: Sequence[Mapping[st
 def describe_removal(task_vars: Mapping[str, Any], *, check: bool, failed: bool = False) -> dict[str, Any]:
     """What the removal of drivers and csi-proxy did, as the result of a task. failed: the run ends here, so name what is left."""
     drivers: Mapping[str, Any] = task_vars.get("kubewin_removed") or {}
-    if not (task_vars.get(INPUTS) or {}).get("remove_csi_proxy"):
-        return {"lines": list(drivers.get("lines", ()))}
-    results = read_hosts(task_vars)
+    includes_csi_proxy = (task_vars.get(INPUTS) or {}).get("remove_csi_proxy")
+    results = read_hosts(task_vars) if includes_csi_proxy else []
+    changed = bool(drivers.get("changed") or any(host.done for host in results))
+    if not includes_csi_proxy or (failed and not changed):
+        return {"lines": list(drivers.get("lines", ())), "next": drivers.get("next") or [], "changed": changed}
     hosts = [host.name for host in results if host.done.get("changed") and not host.done.get("failed")]
     line = f"csi-proxy {'would be' if check else 'was'} removed from {', '.join(hosts) or 'no host'}"
     left_out = [f"{host.name} is unreachable: skipped, csi-proxy stays there" for host in results if host.left_out]
     unfinished = [host.name for host in results if not host.left_out and not host.is_finished]
     left = [f"not removed yet: csi-proxy on {', '.join(unfinished)}"] if failed and unfinished and not check else []
     lines = [*drivers.get("lines", ()), line, *left_out, *left]
-    return {"lines": lines, "next": ["remove"] if check and (hosts or drivers.get("objects")) else []}
+    following = ["remove"] if check and (hosts or drivers.get("objects")) else []
+    return {"lines": lines, "next": following, "changed": changed}

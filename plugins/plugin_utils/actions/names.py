@@ -33,7 +33,7 @@ _OF_A_WORKFLOW = ("awx_workflow_job_id", "tower_workflow_job_id")
 # Statistics that the playbooks set: a workflow of AWX hands them to its next jobs as extra variables.
 STATISTICS = frozenset({"kubewin_preflight", "kubewin_convert", "kubewin_summary", "kubewin_upgrade"})
 # Facts that tasks of the playbooks set.
-FACTS = frozenset({"kubewin_hosts_to_change", "kubewin_hosts_to_report", "kubewin_inputs", "kubewin_upgrade_result"})
+FACTS = frozenset({"kubewin_hosts_to_change", "kubewin_inputs", "kubewin_upgrade_result"})
 # What the inventory plugin windows_nodes says of a host.
 INVENTORY = frozenset(
     f"kubewin_{name}"

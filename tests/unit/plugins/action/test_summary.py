@@ -220,7 +220,7 @@ def test_a_removal_that_fails_at_a_host_repeats_the_drivers_part_and_names_what_
         "hostvars": HostVars(hosts),
         "ansible_play_hosts_all": names,
         "kubewin_inputs": {"windows": names, "playbook": "remove", "remove_csi_proxy": True},
-        "kubewin_removed": {"lines": ["removed DaemonSet vsphere"]},
+        "kubewin_removed": {"lines": ["removed DaemonSet vsphere"], "changed": True},
         "ansible_failed_result": {"msg": "win-2: access is denied"},
         "ansible_failed_task": {"name": "Fail if csi-proxy could not be changed on a host"},
     }
@@ -245,6 +245,31 @@ def test_a_removal_of_drivers_that_fails_has_no_line_about_csi_proxy(monkeypatch
     }
     kept = run(monkeypatch, removed=True, rescue=True, registered=registered)["summary"]
     assert kept["lines"] == ["not removed yet: DaemonSet vsphere"]
+
+
+@pytest.mark.parametrize(("changed", "outcome"), [(False, "refused"), (True, "failed")])
+def test_a_removal_that_is_refused_before_its_first_change_says_so(
+    monkeypatch: pytest.MonkeyPatch, changed: bool, outcome: str
+) -> None:
+    plan = {"csi_proxy": {"host": {}, "observed_at": "2026-11-27T05:00:00Z"}, "plan": [{"description": "delete"}]}
+    registered = {
+        "hostvars": HostVars({"win-1": {"csi_proxy_plan": plan}}),
+        "kubewin_removed": {"lines": [], "changed": changed},
+        "ansible_failed_result": {"msg": "win-1: pod default/shop"},
+        "ansible_failed_task": {"name": "Check"},
+    }
+    kept = run(monkeypatch, removed=True, rescue=True, registered=registered)["summary"]
+    left = ["csi-proxy was removed from no host", "not removed yet: csi-proxy on win-1"] if changed else []
+    assert (kept["outcome"], kept["lines"]) == (outcome, left)
+
+
+def test_a_dry_removal_of_drivers_is_followed_by_the_removal(monkeypatch: pytest.MonkeyPatch) -> None:
+    registered = {
+        "kubewin_inputs": {"windows": [], "playbook": "remove", "remove_csi_proxy": False},
+        "kubewin_removed": {"lines": ["would remove DaemonSet vsphere"], "next": ["remove"]},
+    }
+    kept = run(monkeypatch, check=True, removed=True, registered=registered)["summary"]
+    assert kept["next"] == ["ansible-playbook -i hosts.yml playbooks/remove.yml"]
 
 
 def test_a_removal_names_a_host_that_it_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
