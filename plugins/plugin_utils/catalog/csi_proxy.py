@@ -15,6 +15,7 @@ FLOOR = "1.1.3"
 """Lowest release that may be installed: the first one that fixes CVE-2023-3893."""
 
 RECOMMENDED = "1.3.0"
+"""The default. tests/unit/plugins/plugin_utils/catalog/test_csi_proxy_release.py lists the texts that name it too."""
 
 PIPE_PREFIX = "csi-proxy-"
 

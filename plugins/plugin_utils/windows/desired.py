@@ -67,7 +67,9 @@ def _check_release(version: str) -> str:
     numbers = catalog.parse_version(version)
     if numbers is None:
         raise ChangeRefusedError(
-            "bad_version", f"version: {version!r} is not a release of csi-proxy.", "Use the form 1.3.0."
+            "bad_version",
+            f"version: {version!r} is not a release of csi-proxy.",
+            f"Use the form {catalog.RECOMMENDED}.",
         )
     if catalog.is_below(version, catalog.FLOOR):
         raise ChangeRefusedError(
