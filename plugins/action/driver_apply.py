@@ -17,7 +17,7 @@ from ..plugin_utils.drivers import declared
 from ..plugin_utils.drivers.apply import DeployRequest, deploy, plan
 from ..plugin_utils.drivers.rollout.apply import RollResult
 from ..plugin_utils.drivers.rollout.decide import RollOptions, RollStep, find_wrong_sizes
-from ..plugin_utils.drivers.rollout.facts import RolloutHost
+from ..plugin_utils.drivers.rollout.snapshot import RolloutHost
 from ..plugin_utils.kube.apply import Outcome
 from ..plugin_utils.kube.client import Client
 from ..plugin_utils.kube.connect import find_driver

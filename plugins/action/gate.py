@@ -13,16 +13,16 @@ from typing import Any, ClassVar
 from ..doc_fragments import hosts
 from ..modules.gate import DOCUMENTATION
 from ..plugin_utils.actions.cluster_action import ClusterAction
+from ..plugin_utils.actions.gate_report import build_gate_result, build_unread_gate, describe_progress
 from ..plugin_utils.actions.host_results import list_csi_proxies, list_read_nodes, read_plans
-from ..plugin_utils.actions.rollout import build_gate_result, build_unread_gate, describe_progress
 from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ..plugin_utils.base.stored import serialize
 from ..plugin_utils.base.waiting import render_progress
 from ..plugin_utils.drivers import declared
 from ..plugin_utils.drivers.rollout.evaluate import Evaluation, GateRules
-from ..plugin_utils.drivers.rollout.facts import DaemonSetFacts, RolloutHost
 from ..plugin_utils.drivers.rollout.gate import wait_for_gate
 from ..plugin_utils.drivers.rollout.observe import RolloutView, find_target
+from ..plugin_utils.drivers.rollout.snapshot import DaemonSetFacts, RolloutHost
 from ..plugin_utils.kube.connect import find_driver
 from ..plugin_utils.kube.errors import ClusterError, UnreachableError
 

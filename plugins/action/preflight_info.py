@@ -39,7 +39,7 @@ from ..plugin_utils.preflight.render.comparison import compare_reports
 from ..plugin_utils.preflight.render.html import render_html
 from ..plugin_utils.preflight.render.junit import render_junit
 from ..plugin_utils.preflight.render.terminal import render_terminal
-from ..plugin_utils.preflight.render.words import format_number
+from ..plugin_utils.preflight.render.text_format import format_number
 from ..plugin_utils.preflight.run import Run, report_run, simulate
 from ..plugin_utils.preflight.suppress import read_suppressions, suppress
 from ..plugin_utils.preflight.verdict import Report, Target

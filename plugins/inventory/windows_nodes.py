@@ -103,8 +103,8 @@ from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import 
 
 from ..plugin_utils.actions.foreign import mark_foreign
 from ..plugin_utils.inventory import listing
-from ..plugin_utils.inventory.facts import Observation
 from ..plugin_utils.inventory.listing import Listed
+from ..plugin_utils.inventory.observation import Observation
 from ..plugin_utils.inventory.observe import observe
 from ..plugin_utils.kube.connect import CLUSTER_ARG_SPEC, create_client
 from ..plugin_utils.kube.errors import ClusterError

@@ -17,9 +17,9 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import D
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.observe import read_snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import DriverPlan, plan_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Evaluation, GateRules
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutHost
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.gate import wait_for_gate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import RolloutTarget, RolloutView
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.snapshot import RolloutHost
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier, Outcome
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import create_client

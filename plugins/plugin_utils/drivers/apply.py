@@ -21,8 +21,8 @@ from .removal_observe import read_uses
 from .rollout.apply import FailedTemplate, Notify, Roller, RollResult, hold_lease
 from .rollout.decide import RollOptions, RollState, RollStep, find_state, list_refusals
 from .rollout.evaluate import GateRules, evaluate
-from .rollout.facts import RolloutHost, hash_template
 from .rollout.observe import RolloutTarget, RolloutView
+from .rollout.snapshot import RolloutHost, hash_template
 
 
 @dataclass(frozen=True, slots=True)

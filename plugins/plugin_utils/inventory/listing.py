@@ -16,8 +16,8 @@ from typing import Any
 
 from ..catalog import wmco
 from .address import INSTANCE, choose, explain_unusable
-from .facts import Instance, NodeListed, Observation
 from .matching import Host, Node, match_hosts
+from .observation import Instance, NodeListed, Observation
 
 # The default group of the plays, and its members from this inventory.
 WINDOWS_GROUP = "windows"

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from ..catalog.wmco import OPERATOR_NAMESPACE
 from ..kube import kinds
 from ..kube.client import Client
-from .facts import Observation
+from .observation import Observation
 
 INSTANCES = "windows-instances"
 

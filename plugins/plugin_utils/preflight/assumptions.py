@@ -15,7 +15,7 @@ from ..kube.node import BUILD_LABEL
 from .facts.fields import ASSUMED_OF_DRIVERS
 from .facts.pod_spec import Dependency
 from .index import BY_NAME, Index
-from .render.words import format_list, format_number
+from .render.text_format import format_list, format_number
 from .subjects import Subjects
 from .usage import OS_LABELS, Workload
 from .verdict import Assumption

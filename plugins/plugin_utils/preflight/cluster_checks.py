@@ -15,8 +15,8 @@ from ..catalog.versions import parse, parse_image_tag
 from ..drivers import model, ownership, prerequisites
 from .facts.cluster import ObservedController
 from .facts.snapshot import Snapshot
+from .findings import create_finding, pass_on, report_unread_lists
 from .index import BY_NAME, Index
-from .known import create_finding, pass_on, report_unread_lists
 from .nodes import read_running_release
 from .verdict import ReportFinding
 

@@ -18,14 +18,14 @@ from ..catalog.versions import Version, parse_image_tag
 from ..drivers.ownership import build_enabling_command, detect_platform_of_nodes
 from ..drivers.rollout import evaluate as gate
 from ..drivers.rollout.evaluate import GateProblem
-from ..drivers.rollout.facts import Registration, RolloutPicture
+from ..drivers.rollout.snapshot import Registration, RolloutPicture
 from ..kube.daemon_set import ObservedDaemonSet
 from ..kube.node import ObservedNode
 from ..kube.pod import PodFacts
 from .facts.workloads import ObservedPod, ObservedTemplate
+from .findings import AFTER_REBOOT, DOUBTS, create_finding
 from .index import BY_NAME, Index
-from .known import AFTER_REBOOT, DOUBTS, create_finding
-from .render.words import format_number
+from .render.text_format import format_number
 from .verdict import SEVERITIES, Answer, NodeVerdict, ReportFinding, Severity
 
 # A node that reboots restarts its plugin too, so only many restarts until lately are a sign.

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..drivers.rollout.facts import read_revision_hash
+from ..drivers.rollout.snapshot import read_revision_hash
 from .facts.workloads import ObservedPod, ObservedTemplate, read_owner
 
 

@@ -20,7 +20,7 @@ from ..base.grouped import group_values
 from .facts.scheduling import PodShape, matches_labels
 from .facts.workloads import ObservedPod
 from .index import Index, find_position, unite
-from .render.words import format_number
+from .render.text_format import format_number
 from .scheduler.framework import Scheduler
 from .usage import Workload
 from .verdict import Answer, NodeRoll, Roll, WorkloadVerdict

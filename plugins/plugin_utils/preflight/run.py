@@ -16,8 +16,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ..catalog.registry import DRIVERS
-from ..drivers.rollout.facts import RolloutHost
 from ..drivers.rollout.scheduling import explain_exclusion
+from ..drivers.rollout.snapshot import RolloutHost
 from ..kube.labels import SERVING_LABEL, SERVING_VALUE
 from ..kube.pod import PodFacts
 from .facts.cluster import ObservedController, ObservedDriver

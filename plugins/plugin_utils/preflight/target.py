@@ -21,8 +21,8 @@ from ..kube.labels import MANAGER
 from ..kube.node import ObservedNode
 from .facts.nodes import ObservedCsiNode
 from .facts.snapshot import Snapshot
+from .findings import create_finding
 from .index import Index, version_of
-from .known import create_finding
 from .verdict import ReportFinding, Target
 
 # The build after it shows who runs the cluster: "v1.33.5-gke.1162000".

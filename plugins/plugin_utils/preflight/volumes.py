@@ -26,8 +26,8 @@ from ..kube import kinds
 from .facts.cluster import PROFILE
 from .facts.placement import describe_terms
 from .facts.storage import ObservedVolume
+from .findings import create_finding, report_unread_lists
 from .index import BY_NAME, Index, version_of
-from .known import create_finding, report_unread_lists
 from .migration import Paths, decide_control_plane, explain_untranslatable
 from .nodes import DriverState
 from .subjects import LINUX_FILE_SYSTEMS, Subject, Subjects

@@ -16,8 +16,8 @@ from .admission import Admission
 from .controllers.attach_detach_controller import AttachDetachController
 from .controllers.external_provisioner import ExternalProvisioner
 from .controllers.persistent_volume_controller import PersistentVolumeController
+from .findings import change_template, create_finding, report_unread_lists
 from .index import Index, split_bits, unite
-from .known import change_template, create_finding, report_unread_lists
 from .kubelet.images import KubeletImages
 from .kubelet.volume_manager import VolumeManager
 from .roll import simulate_roll

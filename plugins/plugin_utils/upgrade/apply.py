@@ -13,8 +13,8 @@ from ..base.text import join_lines
 from ..catalog.registry import DRIVERS
 from ..catalog.versions import parse
 from ..catalog.wmco import ALLOW
-from ..drivers.rollout.facts import DaemonSetFacts
 from ..drivers.rollout.scheduling import explain_exclusion
+from ..drivers.rollout.snapshot import DaemonSetFacts
 from ..kube import kinds
 from ..kube.client import Client
 from ..kube.daemon_set import ObservedDaemonSet

@@ -17,8 +17,8 @@ from functools import lru_cache
 
 from . import log_patterns as patterns
 from .fields import HARMLESS
+from .harmless_words import Words, is_empty, mask
 from .names import is_secret
-from .words import Words, is_empty, mask
 
 
 @dataclass

@@ -17,9 +17,9 @@ from typing import Any
 
 from ..text import mask_controls
 from . import structured
+from .harmless_words import Words
 from .known_secrets import KnownSecrets
 from .log_lines import LogLines
-from .words import Words
 
 # NUL as base.text carries it: texts of a host have passed that edge already.
 _CARRIED_NUL = mask_controls("\x00")

@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from .fields import FIELDS, HARMLESS_VARIABLE, KINDS, NAMING, OPEN_MAPS, PUBLIC_DOMAINS
+from .harmless_words import mask
 from .names import is_secret
-from .words import mask
 
 _NAME = re.compile(r"[\w./:@^~#\\ -]{1,512}")
 _VARIABLE = re.compile(HARMLESS_VARIABLE)

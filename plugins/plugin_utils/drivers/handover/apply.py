@@ -34,8 +34,8 @@ from ..observe import read_begun_handover
 from ..ownership import detect_platform_of_nodes, find_owner
 from ..removal import make_selector
 from ..removal_observe import read_uses
-from ..rollout.facts import DaemonSetFacts
 from ..rollout.scheduling import explain_exclusion
+from ..rollout.snapshot import DaemonSetFacts
 from .decide import (
     REPLACED,
     HandoverSide,

@@ -32,9 +32,9 @@ from ...kube.modify import modify
 from ...kube.pod import PodFacts
 from .decide import NO_NODE, RollOptions, RollState, RollStep, decide, find_state
 from .evaluate import Evaluation, GateRules, evaluate
-from .facts import hash_template, list_own_revisions, read_revision_hash, read_template
 from .gate import REPORT_INTERVAL, watch_rollout
 from .observe import RolloutView
+from .snapshot import hash_template, list_own_revisions, read_revision_hash, read_template
 
 # On a DaemonSet: the template that failed on a canary, with that Node. Runs without that Node do not try it again.
 FAILED = "kubewin.io/failed-template"

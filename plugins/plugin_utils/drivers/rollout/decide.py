@@ -19,8 +19,8 @@ from ...base.grouped import group_values
 from ...kube.labels import SERVING_LABEL
 from ...kube.pod import PodFacts
 from .evaluate import Evaluation, NodeEvaluation
-from .facts import RolloutPicture
 from .scheduling import explain_exclusion
+from .snapshot import RolloutPicture
 
 # Key of the time since which no pod could be replaced, beside those of nodes.
 NO_NODE = ""

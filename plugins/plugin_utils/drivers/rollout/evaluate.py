@@ -21,8 +21,8 @@ from ...kube.labels import SERVING_LABEL
 from ...kube.node import ObservedNode
 from ...kube.pod import PodFacts
 from .explain import explain_missing_pod, explain_pod, explain_registration
-from .facts import DaemonSetFacts, RolloutHost, RolloutPicture
 from .scheduling import explain_exclusion
+from .snapshot import DaemonSetFacts, RolloutHost, RolloutPicture
 
 Verdict = Literal["green", "unproven", "waiting", "red"]
 

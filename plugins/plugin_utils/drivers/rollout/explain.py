@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from ...kube.pod import ContainerFacts, PodFacts
-from .facts import DaemonSetFacts, EventFacts, RolloutPicture
+from .snapshot import DaemonSetFacts, EventFacts, RolloutPicture
 
 _PIPE = re.compile(r"csi-proxy-[a-z]+-v\d+(?:(?:alpha|beta)\d+)?")
 # go-winio's words, which Go asks Windows for in English.

@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Iterator
 
 from .evaluate import Evaluation, GateRules, evaluate
-from .facts import RolloutPicture
 from .observe import RolloutView
+from .snapshot import RolloutPicture
 
 # Changes come in groups: a pod becomes Ready, its CSINode entry follows. One report for what happens within this time.
 COALESCE = 2.0

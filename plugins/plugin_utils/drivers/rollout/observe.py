@@ -21,7 +21,8 @@ from ...kube.kinds import Kind
 from ...kube.labels import MANAGER, build_selector
 from ...kube.node import ObservedNode
 from ...kube.pod import PodFacts
-from .facts import (
+from .scheduling import explain_exclusion
+from .snapshot import (
     DaemonSetFacts,
     EventFacts,
     Registration,
@@ -30,7 +31,6 @@ from .facts import (
     find_revision_hash,
     hash_template,
 )
-from .scheduling import explain_exclusion
 
 # Logs explain; a few are enough for a message, and reading them all would cost more than the gate itself.
 _LOGS = 10

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...base.decode import read_number
 from ...kube.node import ObservedNode, Taint
-from .facts import DaemonSetFacts
+from .snapshot import DaemonSetFacts
 
 # What the DaemonSet controller lets every one of its pods tolerate.
 _ALWAYS_TOLERATED = {

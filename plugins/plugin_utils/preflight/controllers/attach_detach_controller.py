@@ -20,8 +20,8 @@ from ...catalog.versions import parse
 from ..facts.placement import Requirement
 from ..facts.sources import Inline
 from ..facts.workloads import ObservedPod
+from ..findings import create_finding
 from ..index import BY_NAME, Index, unite
-from ..known import create_finding
 from ..migration import decide_control_plane
 from ..subjects import Subject, Subjects
 from ..usage import Usage, Workload, list_disks

@@ -13,8 +13,8 @@ from datetime import timedelta
 
 from ...catalog.versions import parse_image_tag
 from ..facts.storage import ObservedAttachment
+from ..findings import create_finding
 from ..index import BY_NAME, Index, unite
-from ..known import create_finding
 from ..scheduler.volume_restrictions import ALONE
 from ..subjects import Subject
 from ..verdict import ReportFinding

@@ -16,8 +16,8 @@ from ...catalog import in_tree
 from ...catalog.translation import FS_TYPE, ZONES
 from ..cluster_checks import check_controller, find_lacking_sidecars
 from ..facts.storage import ObservedClass
+from ..findings import create_finding
 from ..index import BY_NAME, Index, unite
-from ..known import create_finding
 from ..verdict import ReportFinding
 from ..walk.claims import Claims, Request
 from ..walk.steps import PodToStart, Split, StepAnswer, answer_without_claims

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...drivers.rollout.facts import RolloutHost
+from ...drivers.rollout.snapshot import RolloutHost
 
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 

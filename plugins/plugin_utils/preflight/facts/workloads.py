@@ -13,7 +13,7 @@ from typing import Any
 from ...base.text import join_lines, share_text
 from ...catalog import in_tree
 from ...drivers.installed import list_images
-from ...drivers.rollout.facts import DaemonSetFacts
+from ...drivers.rollout.snapshot import DaemonSetFacts
 from ...kube.daemon_set import ObservedDaemonSet
 from ...kube.labels import is_of_run
 from ...kube.pod import ENDED, MIRROR, PodFacts, find_controller

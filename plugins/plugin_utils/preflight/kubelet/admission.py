@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
+from ..findings import change_template
 from ..index import Index
-from ..known import change_template
 from ..verdict import NAMED_NODES
 from ..walk.steps import PodToStart, Split
 

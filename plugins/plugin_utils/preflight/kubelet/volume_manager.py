@@ -8,7 +8,7 @@ What a kubelet and a driver make of a volume is in its verdicts; here they are a
 
 from __future__ import annotations
 
-from ..known import create_finding
+from ..findings import create_finding
 from ..subjects import Subjects
 from ..verdict import ReportFinding
 from ..volumes import VolumesEvaluation

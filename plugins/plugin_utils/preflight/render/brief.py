@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..verdict import Report
+from .text_format import format_list, format_number, plain
 from .view import NAMED, format_answer, format_headline
-from .words import format_list, format_number, plain
 
 FULL_REPORT = "the full report: run the playbook kubewin.csi.preflight with the same inventory"
 # Findings that a refusal names.

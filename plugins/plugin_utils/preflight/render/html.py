@@ -13,8 +13,8 @@ import re
 
 from ..verdict import Report, ReportFinding
 from . import page
+from .text_format import format_number, sentence
 from .view import MOST, NAMED, FindingGroup, ReportPart, ReportRow, View, create_view
-from .words import format_number, sentence
 
 # A line's evidence; more of it is in the JSON.
 _EVIDENCE = 12

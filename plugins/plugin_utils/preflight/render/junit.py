@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from ..verdict import Report
+from .text_format import format_number, plain
 from .view import CHECKS, format_headline
-from .words import format_number, plain
 
 _RESULTS = {"no": "failure", "unknown": "error", "skipped": "skipped"}
 

@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Iterable
 from html import escape
 
-from .words import plain
+from .text_format import plain
 
 # Every colour is one of these, each at least 4.5 to 1 against what it stands on; a test measures that in a browser.
 STYLE = """

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from ...base.grouped import group_values
 from ...base.table import render_table, wrap
 from ..verdict import SEVERITIES, Report
+from .text_format import format_number, plain
 from .view import NAMED, ReportPart, ReportRow, View, create_view
-from .words import format_number, plain
 
 # Lines of a table that a reader of a terminal is shown.
 SHOWN = 20

@@ -28,7 +28,7 @@ from ..verdict import (
     VolumeVerdict,
     WorkloadVerdict,
 )
-from .words import describe_no_workloads, format_list, format_number, sentence, starts_with_command
+from .text_format import describe_no_workloads, format_list, format_number, sentence, starts_with_command
 
 _PART_OF_A_SECOND = re.compile(r"\.\d+")
 MARKS: tuple[Answer, ...] = ("no", "unknown", "yes")

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ...base.grouped import group_values
 from ..facts.workloads import ObservedPod
+from ..findings import create_finding
 from ..index import Index, unite
-from ..known import create_finding
-from ..render.words import format_list
+from ..render.text_format import format_list
 from ..usage import Workload
 from ..verdict import ReportFinding
 from ..walk.steps import Places

@@ -19,8 +19,8 @@ from ..facts.nodes import ObservedCsiNode
 from ..facts.scheduling import read_amount
 from ..facts.sources import ObservedClaim, Source
 from ..facts.workloads import ObservedPod
+from ..findings import change_template
 from ..index import Index, unite
-from ..known import change_template
 from ..walk.claims import Claims, Request
 from ..walk.steps import PodToStart, Split
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from ...kube.node import Taint
 from ..facts.placement import ANYWHERE, Placement, Toleration
+from ..findings import change_template
 from ..index import Index, are_accepted, is_accepted, is_of_state, unite
-from ..known import change_template
 from ..verdict import NAMED_NODES
 from ..walk.steps import PodToStart, Split
 

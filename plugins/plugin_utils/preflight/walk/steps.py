@@ -18,8 +18,8 @@ from ..facts.admission import NO_POD, PodToAdmit
 from ..facts.placement import Placement
 from ..facts.scheduling import NO_SHAPE, PodShape
 from ..facts.sources import Inline, ObservedClaim
+from ..findings import create_finding
 from ..index import unite
-from ..known import create_finding
 from ..verdict import Answer, ReportFinding
 
 Step = Literal["bind", "provision", "schedule", "attach", "stage", "publish"]

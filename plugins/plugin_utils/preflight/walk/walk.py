@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from .. import verdict
+from ..findings import create_finding
 from ..index import Index, unite
-from ..known import create_finding
-from ..render.words import format_list
+from ..render.text_format import format_list
 from ..usage import Workload
 from ..verdict import ReportFinding
 from .steps import STEPS, PodToStart, Rule, Step, StepAnswer

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.facts import Observation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.listing import Listed, list_hosts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.observation import Observation
 
 SERVER = "https://api.example.com:6443"
 BYOH = {"windowsmachineconfig.openshift.io/byoh": "true"}

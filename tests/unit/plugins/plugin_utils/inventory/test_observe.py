@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.facts import Observation
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.observation import Observation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.observe import observe
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import DaemonSetFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import explain_exclusion
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.snapshot import DaemonSetFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Placement, read_terms
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from hypothesis import given

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.snapshot import (
     DaemonSetFacts,
     Registration,
     RolloutHost,

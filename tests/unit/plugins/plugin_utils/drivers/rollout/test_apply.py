@@ -21,8 +21,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.apply 
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide import RollOptions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutPicture, read_template
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import RolloutView
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.snapshot import RolloutPicture, read_template
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
 from unit.plugins.plugin_utils.drivers.rollout.pictures import (
     NOW,

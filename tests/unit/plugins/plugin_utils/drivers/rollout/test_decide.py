@@ -22,7 +22,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide
     split_batches,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules, evaluate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutPicture
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.snapshot import RolloutPicture
 from unit.plugins.plugin_utils.drivers.rollout.pictures import daemon_set, host, node, picture, pod, registration, win2
 
 CHANGED = daemon_set(revision="2")

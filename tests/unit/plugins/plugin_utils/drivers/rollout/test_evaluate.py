@@ -11,7 +11,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evalua
     NodeEvaluation,
     evaluate,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.snapshot import (
     EventFacts,
     Registration,
     RolloutPicture,

@@ -6,13 +6,13 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import RolloutPicture
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.gate import (
     COALESCE,
     REPORT_INTERVAL,
     wait_for_gate,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import RolloutView
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.snapshot import RolloutPicture
 from unit.plugins.plugin_utils.drivers.rollout.pictures import host, picture, pod, win2
 
 RULES = GateRules()

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.findings import create_finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import create_finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk import walk as walking
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import (
     STEPS,

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.words import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.text_format import (
     format_list,
     format_number,
     plain,

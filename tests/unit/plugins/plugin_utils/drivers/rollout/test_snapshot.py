@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.facts import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.snapshot import (
     DaemonSetFacts,
     EventFacts,
     Registration,

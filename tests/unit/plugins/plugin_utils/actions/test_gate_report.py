@@ -7,7 +7,10 @@ import json
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.rollout import build_gate_result, describe_progress
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.gate_report import (
+    build_gate_result,
+    describe_progress,
+)
 
 
 def node(name: str, verdict: str, problem: str = "") -> dict[str, Any]:

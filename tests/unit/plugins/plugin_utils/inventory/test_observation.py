@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.facts import SCHEMA, Observation
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.observation import SCHEMA, Observation
 from unit.plugins.plugin_utils.inventory.clusters import OPERATOR, cluster, csi_node, listed, node
 
 SEEN = cluster(

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.known import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.findings import (
     ANCHOR,
     EXPLANATIONS,
     PAGE,
