@@ -202,7 +202,7 @@ def test_an_invalid_source_reports_what_was_found_and_the_remedy(cluster: Lab, t
     wrong = {
         "silent": (
             "host: https://127.0.0.1:1\napi_timeout: 0",
-            "the API server refuses connections: ",
+            "no response from the API server: ",
         ),
         "compose": ("strict: true\ncompose: {x: none.such}", "compose cannot set x for win-1"),
         "words": ("connection: telnet", "telnet"),

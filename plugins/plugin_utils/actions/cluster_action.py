@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import copy
 import gc
-import hashlib
 import os
 import sys
 from abc import abstractmethod
@@ -124,22 +123,23 @@ class ClusterAction(ActionBase):
     def connect(self, options: Mapping[str, Any], retry_for: float | None = None) -> Client:
         """A Client for the task's options; errors as of kube.connect.
 
-        An API server that refuses connections before this run reached it does not run, or the URL is wrong; later it restarts. A
-        playbook of this collection asks a server that it never reached only once.
+        An API server that this run has reached restarts, and is waited for. A playbook of this collection asks a server that it never
+        reached only once.
         """
         # Ansible makes this directory for each run, and declares its constants when it starts.
-        folder = Path(vars(C)["DEFAULT_LOCAL_TMP"])
-        reached = folder / "kubewin-reached-api-server"
-        access = repr([options.get(name) for name in CLUSTER_ARG_SPEC if name != "api_timeout"])
-        unreachable = folder / f"kubewin-unreachable-{hashlib.sha256(access.encode()).hexdigest()}"
-        if self.inputs and unreachable.exists() and not reached.exists():
-            raise UnreachableError(unreachable.read_text(encoding="utf-8"), "unreachable")
+        note = Path(vars(C)["DEFAULT_LOCAL_TMP"]) / "kubewin-api-server"
+        problem = note.read_text(encoding="utf-8") if note.exists() else None
+        if self.inputs and problem:
+            raise UnreachableError(problem, "unreachable")
         try:
-            client = connect(options, retry_for, float(options["api_timeout"]) if reached.exists() else 0.0)
+            client = connect(
+                options, retry_for, **({"connect_for": float(options["api_timeout"])} if problem == "" else {})
+            )
         except UnreachableError as error:
-            unreachable.write_text(str(error), encoding="utf-8")
+            if problem is None:
+                note.write_text(str(error), encoding="utf-8")
             raise
-        reached.touch()
+        note.write_text("", encoding="utf-8")
         return client
 
     def call(self, feature: type[ClusterAction], **options: Any) -> dict[str, Any]:

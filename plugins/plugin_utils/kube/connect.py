@@ -24,10 +24,10 @@ from ..catalog.base import Driver
 from ..catalog.registry import DRIVERS, refuse_unknown_driver
 from .client import Client
 from .errors import ClusterError, UnreachableError, read_status
-from .faults import find_cause, is_connection, is_refused, read_body, read_status_code
+from .faults import find_cause, is_connection, read_body, read_status_code
 
-# Seconds to wait for an API server that refuses connections: it restarts, or the URL is wrong.
-_REFUSED_FOR = 10.0
+# Seconds in which an API server that fails is asked again; a wrong URL is reported soon.
+_CONNECT_FOR = 5.0
 
 # Seconds at least for a try: kubernetes.core's discovery has no timeout.
 _LEAST_TRY = 5.0
@@ -45,40 +45,38 @@ def find_driver(name: str) -> Driver:
     return DRIVERS[name]
 
 
-def connect(options: Mapping[str, Any], retry_for: float | None = None, refused_for: float = _REFUSED_FOR) -> Client:
-    """A Client for the options of CLUSTER_ARG_SPEC. An API server that restarts just now is waited for.
+def connect(options: Mapping[str, Any], retry_for: float | None = None, connect_for: float = _CONNECT_FOR) -> Client:
+    """A Client for the options of CLUSTER_ARG_SPEC.
 
-    refused_for: maximum seconds to wait while it refuses connections. Raises ClusterError: reason unreachable, unauthorized, or
+    connect_for: seconds in which an API server that fails is asked again. Raises ClusterError: reason unreachable, unauthorized, or
     configuration (kubeconfig, context or certificates are wrong, or the Python package kubernetes is missing).
     """
     if importlib.util.find_spec("kubernetes") is None:
         raise ClusterError(missing_required_lib("kubernetes"), "configuration")
     timeout = float(options["api_timeout"]) if retry_for is None else retry_for
     access = {name: options[name] for name in AUTH_ARG_SPEC if options.get(name) is not None}
-    return create_client(lambda: get_api_client(**access), timeout, _describe_source(options), refused_for)
+    return create_client(lambda: get_api_client(**access), timeout, _describe_source(options), connect_for)
 
 
 def create_client(
-    make: Callable[[], Any], retry_for: float, source: str = "", refused_for: float = _REFUSED_FOR
+    make: Callable[[], Any], retry_for: float, source: str = "", connect_for: float = _CONNECT_FOR
 ) -> Client:
     """A Client of what kubernetes.core's get_api_client makes; errors as of connect. source: of its configuration, as text."""
     started = time.monotonic()
     while True:
         try:
             dynamic = _make_within(make, max(_LEAST_TRY, started + retry_for - time.monotonic())).client
-            _disable_retries(dynamic)
-            client = Client(dynamic, retry_for=retry_for)
-            url = urlsplit(dynamic.configuration.host)
-            client.server = url._replace(netloc=url.netloc.rpartition("@")[2]).geturl().rstrip("/")
-            return client
+            break
         except Exception as error:
-            # Nothing listens there, or it forbids even discovery: a proxy in between or a slow start shows otherwise.
-            begins = is_refused(error) or read_status_code(error) == 403
-            limit = min(retry_for, refused_for) if begins else retry_for
-            time_left = started + limit - time.monotonic()
-            if time_left <= 0 or not _is_temporary(error):
-                raise _describe_error(error, source, limit) from error
-            time.sleep(min(_PAUSE, time_left))
+            ends = started + min(retry_for, connect_for)
+            if time.monotonic() + _PAUSE > ends or not _is_temporary(error):
+                raise _describe_error(error, source) from error
+            time.sleep(_PAUSE)
+    _disable_retries(dynamic)
+    client = Client(dynamic, retry_for=retry_for)
+    url = urlsplit(dynamic.configuration.host)
+    client.server = url._replace(netloc=url.netloc.rpartition("@")[2]).geturl().rstrip("/")
+    return client
 
 
 def _make_within(make: Callable[[], Any], seconds: float) -> Any:
@@ -94,11 +92,11 @@ def _is_temporary(error: Exception) -> bool:
     status = read_status_code(error)
     if status is None:
         return is_connection(error) and not isinstance(error, (FileNotFoundError, PermissionError, IsADirectoryError))
-    return status in (403, 429) or status >= 500
+    return status == 429 or status >= 500
 
 
-def _describe_error(error: Exception, source: str, waited: float) -> ClusterError:
-    """The error that ends the tries. waited: seconds."""
+def _describe_error(error: Exception, source: str) -> ClusterError:
+    """The error that ends the tries."""
     if isinstance(error, CoreException):
         return ClusterError(
             f"no access to Kubernetes is configured{source}: {str(error).rstrip('.')}. "
@@ -125,10 +123,8 @@ def _describe_error(error: Exception, source: str, waited: float) -> ClusterErro
             "not_kubernetes",
             status,
         )
-    condition = "the API server refuses connections" if is_refused(error) else "no response from the API server"
-    duration = f" for {waited:.0f} s" if waited else ""
     return UnreachableError(
-        f"{condition}{duration}: {find_cause(error)}. Check that it runs and that host, proxy and CA certificate are correct.",
+        f"no response from the API server: {find_cause(error)}. Check that it runs and that host, proxy and CA certificate are correct.",
         "unreachable",
     )
 

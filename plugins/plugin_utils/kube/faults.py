@@ -28,14 +28,6 @@ def is_connection(error: BaseException) -> bool:
     return isinstance(error, OSError) or any(cls.__module__.startswith("urllib3.") for cls in type(error).__mro__)
 
 
-def is_refused(error: BaseException | None) -> bool:
-    """Whether nothing listens there, whatever wraps that."""
-    if error is None or isinstance(error, ConnectionRefusedError):
-        return error is not None
-    reason = getattr(error, "reason", None)
-    return is_refused(reason if isinstance(reason, BaseException) else error.__cause__ or error.__context__)
-
-
 def find_cause(error: BaseException) -> str:
     """The innermost cause in one line; urllib3 wraps it several times."""
     inner: BaseException = error

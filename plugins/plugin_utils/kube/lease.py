@@ -20,7 +20,7 @@ from typing import Any
 
 from . import kinds
 from .client import FIELD_MANAGER, Client
-from .errors import ClusterError, UnreachableError
+from .errors import ClusterError
 from .fencing import Reference, fence
 from .holder import Held, is_dead
 
@@ -300,10 +300,8 @@ class Lease:
             try:
                 self.renew()
             except ClusterError as error:
-                # An API server that starts may refuse for a moment, and at once.
-                refused = error.status in (401, 403)
-                passing = refused or isinstance(error, UnreachableError)
-                if passing and self._clock() - began < self._patience and not self._stop.wait(1.0 if refused else 0.0):
+                passing = error.reason != "taken_over" and self._clock() - began < self._patience
+                if passing and not self._stop.wait(_LOOK):
                     continue
                 self._lost = f"the lease of {self._subject.work} could not be renewed, so another run may have taken it over: {error}"
             return

@@ -31,9 +31,6 @@ SILENCE = 30.0
 
 _TEMPORARY = frozenset({429, 500, 502, 503, 504})
 
-# Seconds in which a server that forbids even /readyz may be starting; its first refusals take seconds.
-_STARTUP_DOUBT = 5.0
-
 # Seconds after which an API server's own watches have what it stored itself, with much to spare.
 _WATCH_LAG = 10.0
 
@@ -158,7 +155,7 @@ class Transport:
         is_passing: Callable[[int, str], bool] = lambda _status, _body: False, **params: Any,
     ) -> tuple[bytes, Any]:  # fmt: skip
         """The whole body, and the headers. is_passing: whether a status with this body passes by itself within a few seconds."""
-        started, pause, restarts, is_ready = self._clock(), 0.2, False, False
+        started, pause, restarts = self._clock(), 0.2, False
         while True:
             try:
                 response = self._send(method, path, **params)
@@ -171,40 +168,28 @@ class Transport:
                 status, body = read_status_code(error), read_body(error)
                 if status is None and not is_connection(error):
                     raise
-                failed_at = self._clock()
-                time_left = started + self.retry_for - failed_at
-                # A server that was away or starts forbids what it will allow once its RBAC rules are loaded.
+                elapsed = self._clock() - started
+                wait = read_retry_after(error) or pause
+                # An API server that was away forbids everything for a moment, until it has read its RBAC rules.
                 restarts = restarts or status is None or status >= 500
-                is_doubted = status == 403 and (restarts or not is_ready)
-                if is_doubted and not restarts:
-                    is_ready = self._is_ready(failed_at - started)
-                if not (
+                passes = (
                     status is None
+                    or (status == 403 and restarts)
                     or (status in _TEMPORARY and not _is_answer(call, body))
-                    or is_doubted
-                    or (failed_at - started < _WATCH_LAG and is_passing(status, body))
-                ):
+                    or (elapsed < _WATCH_LAG and is_passing(status, body))
+                )
+                if passes and elapsed + wait <= self.retry_for:
+                    self._sleep(wait)
+                    pause = min(pause * 2, _LONGEST_PAUSE)
+                    continue
+                if status is not None:
                     raise describe_failure(call, status, body) from error
-                wait = read_retry_after(error)
-                if time_left <= 0 or (wait is not None and wait > time_left):
-                    if status is not None:
-                        raise describe_failure(call, status, body) from error
-                    raise UnreachableError(
-                        f"no response from the API server for {self.retry_for:.0f} s ({call.verb} {call.title}): "
-                        f"{find_cause(error)}. Check that it runs and that host, proxy and CA certificate are correct. "
-                        "If it is only slow, raise api_timeout.",
-                        "unreachable",
-                    ) from error
-                self._sleep(min(pause if wait is None else wait, max(time_left, 0.05)))
-                pause = min(pause * 2, _LONGEST_PAUSE)
-
-    def _is_ready(self, waited: float) -> bool:
-        """Whether the server has loaded its RBAC rules. Until then it forbids even this, and so may its administrator for good."""
-        try:
-            self._send("GET", "/readyz", _request_timeout=5)
-        except Exception as error:
-            return read_status_code(error) == 403 and waited > _STARTUP_DOUBT
-        return True
+                raise UnreachableError(
+                    f"no response from the API server for {elapsed:.0f} s ({call.verb} {call.title}): "
+                    f"{find_cause(error)}. Check that it runs and that host, proxy and CA certificate are correct. "
+                    "If it is only slow, raise api_timeout.",
+                    "unreachable",
+                ) from error
 
     def _send(self, method: str, path: str, **params: Any) -> Any:
         """One request; its response, unread."""

@@ -1,11 +1,10 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How long the tasks of a run wait for an API server that refuses connections."""
+"""How long the tasks of a run wait for an API server that does not answer; where they find the kubeconfig."""
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,51 +25,55 @@ class Task(ClusterAction):
         """Do nothing."""
 
 
-def connect(host: str) -> Client:
-    """As the next task of the run does."""
-    task = object.__new__(Task)
-    task.task_vars = {}
-    return task.connect({"host": host, "api_key": "t", "api_timeout": 2})
+class Answers:
+    """Stands in for kube.connect. answers: whether the API server does. tries: for how many seconds a failing server was asked again."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        self.answers, self.tries = False, list[float | None]()
+        monkeypatch.setattr(C, "DEFAULT_LOCAL_TMP", str(folder))
+        monkeypatch.setattr(cluster_action, "connect", self._connect)
+
+    def _connect(self, _options: Mapping[str, Any], _retry_for: None, connect_for: float | None = None) -> Client:
+        self.tries.append(connect_for)
+        if not self.answers:
+            raise UnreachableError("no response from the API server", "unreachable")
+        return client_of(ObjectStore())
+
+    def run_task(self, **inputs: str) -> None:
+        task = object.__new__(Task)
+        task.task_vars = {"kubewin_inputs": inputs}
+        task.connect({"host": "https://a", "api_timeout": 60})
 
 
-def test_an_api_server_that_this_run_has_not_reached_is_not_waited_for(
+def test_an_api_server_is_waited_for_once_the_run_has_reached_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(C, "DEFAULT_LOCAL_TMP", str(tmp_path))
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        stopped = f"https://127.0.0.1:{listener.getsockname()[1]}"
-    with pytest.raises(UnreachableError, match=r"^the API server refuses connections: "):
-        connect(stopped)
-    with monkeypatch.context() as reachable:
-        reachable.setattr(cluster_action, "connect", lambda *_args: client_of(ObjectStore()))
-        connect(stopped)
+    server = Answers(monkeypatch, tmp_path)
+    with pytest.raises(UnreachableError):
+        server.run_task()
+    server.answers = True
+    server.run_task()
     # It restarts between two tasks.
-    with pytest.raises(UnreachableError, match=r"^the API server refuses connections for 2 s: "):
-        connect(stopped)
+    server.answers = False
+    for _task in range(2):
+        with pytest.raises(UnreachableError):
+            server.run_task(playbook="status")
+    assert server.tries == [None, None, 60.0, 60.0]
 
 
 def test_a_playbook_asks_an_api_server_that_does_not_answer_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(C, "DEFAULT_LOCAL_TMP", str(tmp_path))
-    hosts: list[str] = []
-
-    def give_up(options: Mapping[str, Any], *_limits: Any) -> Client:
-        hosts.append(options["host"])
-        raise UnreachableError("no response from the API server for 20 s", "unreachable")
-
-    monkeypatch.setattr(cluster_action, "connect", give_up)
-    task = object.__new__(Task)
-    for inputs in ({"playbook": "status"}, {"playbook": "status"}, {}):
-        task.task_vars = {"kubewin_inputs": inputs}
-        with pytest.raises(UnreachableError, match="no response from the API server for 20 s"):
-            task.connect({"host": "https://a", "api_timeout": 20})
-    task.task_vars = {"kubewin_inputs": {"playbook": "status"}}
-    with pytest.raises(UnreachableError):
-        task.connect({"host": "https://b", "api_timeout": 20})
-    # A task of another play may be repeated until the server answers, and another server is asked.
-    assert hosts == ["https://a", "https://a", "https://b"]
+    server = Answers(monkeypatch, tmp_path)
+    for _task in range(2):
+        with pytest.raises(UnreachableError, match="no response from the API server"):
+            server.run_task(playbook="status")
+    assert len(server.tries) == 1
+    # A task of another play may be repeated until the server answers.
+    server.answers = True
+    server.run_task()
+    server.run_task(playbook="status")
+    assert len(server.tries) == 3
 
 
 @pytest.mark.parametrize(
