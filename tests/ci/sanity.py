@@ -31,6 +31,11 @@ args = [a for a in sys.argv[1:] if a not in ("--no-setuptools", "--no-wheel")]
 sys.exit(subprocess.call([sys.executable, "-m", "pip", "install", "-q"] + args, env=env))
 """
 
+# Tests that read the code and nothing of the line that runs them.
+ONCE = ("pylint", "pep8", "yamllint")
+# Folders of what Ansible loads by name. The rest of the code is there for these.
+LOADED = ("plugins/action/", "plugins/doc_fragments/", "plugins/inventory/", "plugins/modules/")
+
 
 def shim_names(lane: Lane) -> set[str]:
     """The names of the bootstrap script for this lane's ansible-test, one for each pip that it knows."""
@@ -93,9 +98,9 @@ def run(step: Step, lane: Lane, collections: Path, pythons: Mapping[str, Python]
     """Run the sanity tests of one ansible-core line on what ships; with `whole` the main line reads the tests too.
 
     Without `whole`, each line runs under its lane's own Python, which are the oldest and the newest one between them, and
-    only the main line runs pylint, which takes long and reads the same code everywhere. `make torture` runs all tests on
-    every line and every Python, because each line brings another pylint, which takes longest over the tests: ruff and mypy
-    read those daily.
+    only the main line runs ONCE, which take long and read the same code everywhere, and imports each file by itself. The
+    others import what Ansible loads, and with it what that uses. `make torture` runs all tests on every line and every Python,
+    because each line brings another pylint, which takes longest over the tests: ruff and mypy read those daily.
     """
     ignores = [name for name in tree.listed() if re.fullmatch(r"tests/sanity/ignore-.*\.txt", name)]
     if ignores:
@@ -110,5 +115,12 @@ def run(step: Step, lane: Lane, collections: Path, pythons: Mapping[str, Python]
             "PYTHONPATH": "",
         }
         minor = ".".join(lane.python_version.split(".")[:2])
-        less = [] if whole else ["--python", minor, *([] if lane.name == MAIN else ["--skip-test", "pylint"])]
-        step.run([lane.bin / "ansible-test", "sanity", "--local", "--color", "no", *less], cwd=own, env=environment)
+        command: list[str | Path] = [lane.bin / "ansible-test", "sanity", "--local", "--color", "no"]
+        if not whole:
+            command += ["--python", minor]
+        runs = [command]
+        if not whole and lane.name != MAIN:
+            skipped = [word for name in (*ONCE, "import") for word in ("--skip-test", name)]
+            runs = [[*command, *skipped], [*command, "--test", "import", *LOADED]]
+        for words in runs:
+            step.run(words, cwd=own, env=environment)
