@@ -178,7 +178,8 @@ def check_parts(bench: Bench) -> list[Part]:
         # The benchmarks' peer is written with ansible.windows, which no other check needs to see.
         visible = os.pathsep.join((str(EXPORT), str(bench.collections)))
         settings = {**lint_environment(bench), "ANSIBLE_COLLECTIONS_PATH": visible}
-        step.run([bench.lint.bin / "ansible-lint", "--offline", "--nocolor"], cwd=own, env=settings)
+        program = paths.ROOT / "tests" / "ci" / "lint.py"
+        step.run([bench.lint.python, program, "--offline", "--nocolor"], cwd=own, env=settings)
 
     def docs(step: Step) -> None:
         # Unknown collections are allowed: kubernetes.core's documentation of its options refers to community.okd.

@@ -10,6 +10,7 @@ is forked from a process with the same ones.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import gc
 import importlib
@@ -149,7 +150,9 @@ def main(scripts: str) -> None:
     # As where the script itself is started.
     sys.path[0] = scripts
     for name in PACKAGES:
-        importlib.import_module(name)
+        # An environment without packages of others only checks playbooks.
+        with contextlib.suppress(ModuleNotFoundError):
+            importlib.import_module(name)
     assert "ansible_collections.kubewin" not in sys.modules
     read_metadata_once()
     # The folder of this process, which each run would remove at its end.
