@@ -134,7 +134,8 @@ def serve() -> list[str]:
 def own_folder() -> None:
     """Give a run a folder for its temporary files, which it removes when it ends."""
     constants: Any = importlib.import_module("ansible.constants")
-    constants.DEFAULT_LOCAL_TMP = constants.config.get_config_value("DEFAULT_LOCAL_TMP")
+    manager: Any = importlib.import_module("ansible.config.manager")
+    constants.DEFAULT_LOCAL_TMP = manager.ensure_type(str(Path(constants.DEFAULT_LOCAL_TMP).parent), "tmppath")
 
 
 def read_metadata_once() -> None:
