@@ -470,9 +470,18 @@ def unit_part(bench: Bench, name: str = MAIN) -> Part:
 def lab_part(bench: Bench) -> Part:
     """The tests that run on the lab."""
     folders = [f"tests/{name}" for name in TEST_FOLDERS[1:] if has_python(name)]
-    # Most of their time is waiting, so six at a time; the tests of a file share what they set up, and those of a class.
-    words = ["-v", "-m", "not torture", "-n", "6", "--dist", "loadscope", "--no-loadscope-reorder"]
+    # The tests of a file share what they set up, and those of a class.
+    words = ["-v", "-m", "not torture", "-n", str(lab_workers()), "--dist", "loadscope", "--no-loadscope-reorder"]
     return Part("lab", lambda step: pytest(step, bench.main, folders, *words), first=True)
+
+
+def lab_workers() -> int:
+    """How many of the lab's tests run at once. They wait for a part of their time, and another part runs meanwhile.
+
+    More than three on two cores cost more CPU time for the same tests: each collects all of them and has a lab of its own, and
+    what is waited for takes longer, while everything that waits asks again.
+    """
+    return max(3, min(6, 3 * len(os.sched_getaffinity(0)) // 2))
 
 
 def molecule_part(bench: Bench, name: str = MOLECULE, *, whole: bool = False) -> Part:
