@@ -17,8 +17,8 @@ from ansible.module_utils.common.parameters import remove_values
 
 from ..plugin_utils.actions.cluster_action import find_secrets, read_access, read_variable
 from ..plugin_utils.actions.host_results import read_plans
-from ..plugin_utils.actions.interruption import Interrupted, interruptible
 from ..plugin_utils.base.documented import ArgumentSpec
+from ..plugin_utils.base.interruption import Interrupted, interruptible
 from ..plugin_utils.base.screen import display_line
 from ..plugin_utils.base.start import INPUTS
 from ..plugin_utils.kube.connect import CLUSTER_ARG_SPEC, connect

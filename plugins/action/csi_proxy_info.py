@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
-from ansible import constants
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from ..plugin_utils.actions.secrets import collect_secrets
 from ..plugin_utils.actions.summary import brief
 from ..plugin_utils.base.files import write_whole
 from ..plugin_utils.base.redaction.redactor import Redactor
-from ..plugin_utils.support.parts import Part, cut
+from ..plugin_utils.support.parts import Part, cut, gather_folder
 from ..plugin_utils.windows import evidence, model, observe, prove
 from ..plugin_utils.windows.action import WindowsAction
 from ..plugin_utils.windows.desired import INFO, build_desired_for_info
@@ -84,8 +82,3 @@ class ActionModule(WindowsAction):
             for part in parts:
                 write_whole(folder, part.path, part.text.encode("utf-8", "replace"))
         return {"parts": [part.as_dict() for part in parts], "problem": problem}
-
-
-def gather_folder() -> Path:
-    """Where a run keeps the files for its archive: in the directory that Ansible makes for each run, and removes at its end."""
-    return Path(vars(constants)["DEFAULT_LOCAL_TMP"]) / "kubewin-gather"

@@ -16,12 +16,14 @@ from typing import Any
 from ansible.release import __version__ as core
 
 from ..modules.diagnose import DOCUMENTATION
-from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError, to_plain
 from ..plugin_utils.actions.host_results import HostResult, describe_left_cordons, list_csi_proxies, read_hosts
 from ..plugin_utils.base.documented import read_argument_spec
 from ..plugin_utils.base.stored import serialize
 from ..plugin_utils.catalog.registry import DRIVERS
 from ..plugin_utils.kube.errors import ClusterError
+from ..plugin_utils.preflight.facts.nodes import ObservedHost
+from ..plugin_utils.preflight.report import NAMED, ReadinessOptions, name_cluster, report_readiness
 from ..plugin_utils.support.diagnose import (
     ABSENCE,
     ClusterFacts,
@@ -34,7 +36,6 @@ from ..plugin_utils.support.diagnose import (
     render,
 )
 from ..plugin_utils.support.observe import list_failed_mounts, list_missing_rules, list_share_uses, read_workload
-from . import preflight_info
 
 # Package of the index, and the module by which it is there.
 PACKAGES = {
@@ -92,17 +93,14 @@ class ActionModule(ClusterAction):
 
     def _read_cluster(self, options: Mapping[str, Any], hosts: Sequence[HostFacts]) -> ClusterFacts:
         drivers = [DRIVERS[name] for name in options["drivers"] if name in DRIVERS]
-        readiness = self._report_readiness()
-        report: dict[str, Any] = {
-            "findings": select_findings((readiness.get("report") or {}).get("findings") or ()),
-            "unread": "" if readiness.get("verdict") else str(readiness.get("msg") or "it was not made."),
-        }
+        readiness, unread = self._read_readiness(options)
+        report: dict[str, Any] = {"findings": select_findings(readiness.get("findings") or ()), "unread": unread}
         try:
-            client = self.connect(options, retry_for=min(20.0, float(options["api_timeout"])))
+            client = self.connect(options, retry_for=20.0)
             client.read_version()
             lacking = list_missing_rules(client, drivers)
-            if options["workload"] and "report" in readiness:
-                report["workload"] = read_workload(client, options["workload"], readiness["report"])
+            if options["workload"] and readiness:
+                report["workload"] = read_workload(client, options["workload"], readiness)
             events = list_failed_mounts(client)
             lost = {host.node for host in hosts if any(row["status"] for row in host.state.get("smb_mappings") or ())}
             if any(is_conflict(message) for _object, message, _node in events):
@@ -111,13 +109,14 @@ class ActionModule(ClusterAction):
         except ClusterError as error:
             return ClusterFacts(reason=error.reason, problem=str(error), **report)
 
-    def _report_readiness(self) -> Mapping[str, Any]:
-        """The verdict and the readiness report, or why there is none."""
-        hosts = list_csi_proxies(self.task_vars)
+    def _read_readiness(self, options: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
+        """The readiness report, empty if there is none, and why."""
+        hosts = tuple(map(ObservedHost.from_option, to_plain(list_csi_proxies(self.task_vars))))
+        request = ReadinessOptions(hosts=hosts, cluster=name_cluster(options))
         try:
-            return self.call(preflight_info.QuietReport, hosts=hosts, details=True)
-        except TaskError as error:
-            return {"msg": str(error), **error.returned}
+            return report_readiness(lambda: self.connect(options), request, self).report.as_dict(), ""
+        except ClusterError as error:
+            return {}, str(error)
 
 
 def select_findings(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -126,7 +125,7 @@ def select_findings(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, 
         severity: [finding for finding in findings if finding["severity"] == severity]
         for severity in ("blocker", "warning")
     }
-    return [finding for selected in of_severity.values() for finding in selected[: preflight_info.NAMED]]
+    return [finding for selected in of_severity.values() for finding in selected[:NAMED]]
 
 
 def read_controller() -> ControllerPackages:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..modules.gather import DOCUMENTATION
-from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError, to_plain
 from ..plugin_utils.actions.host_results import HostResult, list_csi_proxies, read_hosts
 from ..plugin_utils.actions.secrets import collect_secrets
 from ..plugin_utils.actions.summary import brief
@@ -22,11 +22,11 @@ from ..plugin_utils.base.files import write_whole
 from ..plugin_utils.base.redaction.redactor import Redactor
 from ..plugin_utils.base.redaction.structured import list_structure_names
 from ..plugin_utils.kube.errors import ClusterError
+from ..plugin_utils.preflight.facts.nodes import ObservedHost
+from ..plugin_utils.preflight.report import ReadinessOptions, name_cluster, report_readiness
 from ..plugin_utils.support.archive import build_archive, explain
 from ..plugin_utils.support.observe import Gathered, gather
-from ..plugin_utils.support.parts import Missing, Part, cut
-from . import preflight_info
-from .csi_proxy_info import gather_folder
+from ..plugin_utils.support.parts import Missing, Part, cut, gather_folder
 
 # Of all files before compression. The largest are left out first.
 _LIMIT_MIB = 100
@@ -48,7 +48,7 @@ class ActionModule(ClusterAction):
 
     def _write(self, options: Mapping[str, Any], folder: Path) -> None:
         self.secrets |= {*self._collect_secrets()} - {""}
-        unread = self._report_readiness(folder)
+        unread = self._report_readiness(options, folder)
         redactor = Redactor([*self.secrets])
         rows = [describe_host(host) for host in read_hosts(self.task_vars)]
         redactor.learn(read_names(folder, rows))
@@ -57,13 +57,13 @@ class ActionModule(ClusterAction):
         if unread:
             gathered.missing.append(Missing("readiness report", redactor.redact_message(unread)))
         try:
-            client = self.connect(options, retry_for=min(20.0, float(options["api_timeout"])))
+            client = self.connect(options, retry_for=20.0)
             gather(client, gathered, self.show)
         except ClusterError as error:
             gathered.missing.append(Missing("cluster", redactor.redact_message(str(error))))
         parts = [cut(part) for part in [*gathered.parts, *read_files(folder, redactor)]]
         archive = build_archive(
-            preflight_info.name_cluster(options) or "cluster", parts, gathered.missing, hosts, _LIMIT_MIB, datetime.now(timezone.utc), redactor
+            name_cluster(options) or "cluster", parts, gathered.missing, hosts, _LIMIT_MIB, datetime.now(timezone.utc), redactor
         )  # fmt: skip
         path = None
         if not self.check_mode:
@@ -82,16 +82,18 @@ class ActionModule(ClusterAction):
             lines=explain(archive.files, archive.missing, [str(host["name"]) for host in hosts], path),
         )
 
-    def _report_readiness(self, folder: Path) -> str:
+    def _report_readiness(self, options: Mapping[str, Any], folder: Path) -> str:
         """Write the readiness report; return why there is none."""
-        hosts = list_csi_proxies(self.task_vars)
+        hosts = tuple(map(ObservedHost.from_option, to_plain(list_csi_proxies(self.task_vars))))
+        request = ReadinessOptions(
+            hosts=hosts,
+            output_dir="" if self.check_mode else str(folder / "readiness"),
+            cluster=name_cluster(options),
+        )
         try:
-            self.call(
-                preflight_info.QuietReport,
-                hosts=hosts, output_dir=str(folder / "readiness"), details=False,
-            )  # fmt: skip
-        except TaskError as error:
-            return "" if "verdict" in error.returned else str(error)
+            report_readiness(lambda: self.connect(options), request, self)
+        except ClusterError as error:
+            return str(error)
         return ""
 
     def _collect_secrets(self) -> Iterator[str]:
@@ -110,7 +112,7 @@ def describe_host(host: HostResult) -> dict[str, Any]:
     return {
         "name": host.name,
         "node": host.node,
-        "problem": unread or str(host.evidence.get("problem") or ""),
+        "problem": unread or str(host.evidence.get("problem") or host.evidence.get("msg") or ""),
         "csi_proxy": brief(host.state)[0] if host.state else "",
         "findings": [dict(finding) for finding in host.state.get("findings") or ()],
         "parts": [dict(part) for part in host.evidence.get("parts") or ()],

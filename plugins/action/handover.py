@@ -10,13 +10,17 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from ..modules.handover import DOCUMENTATION
-from ..plugin_utils.actions.cluster_action import ClusterAction
+from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError, read_variable
+from ..plugin_utils.actions.manifests import describe_plan, plan_objects, read_request
 from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
+from ..plugin_utils.catalog.base import Driver
+from ..plugin_utils.catalog.csi_proxy import RECOMMENDED
+from ..plugin_utils.drivers import declared
 from ..plugin_utils.drivers.handover.run import HandoverRun, describe_handover
 from ..plugin_utils.drivers.installed import choose_driver, find_node_plugins
+from ..plugin_utils.kube.client import Client
 from ..plugin_utils.kube.connect import find_driver
 from ..plugin_utils.kube.definitions import parse_definitions
-from . import driver_info
 
 
 class ActionModule(ClusterAction):
@@ -36,8 +40,7 @@ class ActionModule(ClusterAction):
             name = choose_driver(find_node_plugins(client), option, "node plugin for Windows")
         driver, definitions = find_driver(name), list[dict[str, Any]]()
         if options["direction"] == "to_kubewin":
-            planned = self.call(driver_info.ActionModule, driver=driver.key, replace=options["replace"], require=True)
-            definitions = parse_definitions(planned["definition"])
+            definitions = self._plan(client, driver, options["replace"])
         run = HandoverRun(client, driver, definitions, options, self.show)
         plan = run.read_plan()
         self.result.update(handover=describe_handover(plan), kept=[])
@@ -59,3 +62,14 @@ class ActionModule(ClusterAction):
                 "to be deployed and proven by the next run of enable_csi, which also reads the hosts"
             )
             self.result["next"] = [f"enable_csi -e kubewin_drivers={driver.key}"]
+
+    def _plan(self, client: Client, driver: Driver, replace: str) -> list[dict[str, Any]]:
+        """The objects of the driver that takes over. TaskError if it cannot be deployed."""
+        spec = {**declared.make_argument_spec(declared.INFO), "replace": self.argument_spec["replace"]}
+        options = self.read_options(declared.INFO, spec, {"driver": driver.key, "replace": replace})
+        release = read_variable(self._templar, self.task_vars, "csi_proxy_version") or RECOMMENDED
+        planned, definition = plan_objects(client, driver, read_request(options, str(release)))
+        if not planned.deployable:
+            raise TaskError(planned.refusal, "refused")
+        self.display(*describe_plan(planned.as_dict(), verbose=self.check_mode or self._display.verbosity > 0))
+        return parse_definitions(definition)

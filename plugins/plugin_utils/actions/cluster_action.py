@@ -26,6 +26,7 @@ from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
 
 from ..base.documented import ArgumentSpec
+from ..base.interruption import Interrupted, interruptible
 from ..base.redaction.names import list_kubeconfig_secrets, list_texts
 from ..base.screen import display_line
 from ..base.start import INPUTS, refuse_unchecked_inputs
@@ -34,9 +35,6 @@ from ..kube.connect import CLUSTER_ARG_SPEC, connect
 from ..kube.errors import ClusterError, UnreachableError
 from . import driver_options
 from .inputs import is_blank
-from .interruption import Interrupted, interruptible
-
-_OF_A_FAILURE = ("failed", "msg", "reason", "changed")
 
 
 class TaskError(Exception):
@@ -72,7 +70,8 @@ class ClusterAction(ActionBase):
             if refusal := refuse_unchecked_inputs(self._task, self.task_vars):
                 raise TaskError(refusal, "inputs_unchecked")
             self._set_environment()
-            options = self._read_options(self.task_vars, to_plain(self.read_run()) if INPUTS in self.task_vars else {})
+            name, earlier = str(self._task.action).rpartition(".")[2], self.read_run() if self.inputs else {}
+            options = self.read_options(name, self.argument_spec, self._task.args, earlier)
             with interruptible(self.remainder):
                 self.work(options)
         except (ClusterError, TaskError, Interrupted) as error:
@@ -121,7 +120,7 @@ class ClusterAction(ActionBase):
         self.result.setdefault("warnings", []).append(text)
 
     def connect(self, options: Mapping[str, Any], retry_for: float | None = None) -> Client:
-        """A Client for the task's options; errors as of kube.connect.
+        """A Client for the task's options; errors as of kube.connect. retry_for: seconds, if less than api_timeout.
 
         An API server that this run has reached restarts, and is waited for. A playbook of this collection asks a server that it never
         reached only once.
@@ -132,9 +131,9 @@ class ClusterAction(ActionBase):
         if self.inputs and problem:
             raise UnreachableError(problem, "unreachable")
         try:
-            client = connect(
-                options, retry_for, **({"connect_for": float(options["api_timeout"])} if problem == "" else {})
-            )
+            timeout = float(options["api_timeout"])
+            retry_for = timeout if retry_for is None else min(retry_for, timeout)
+            client = connect(options, retry_for, **({"connect_for": timeout} if problem == "" else {}))
         except UnreachableError as error:
             if problem is None:
                 note.write_text(str(error), encoding="utf-8")
@@ -142,27 +141,34 @@ class ClusterAction(ActionBase):
         note.write_text("", encoding="utf-8")
         return client
 
-    def call(self, feature: type[ClusterAction], **options: Any) -> dict[str, Any]:
-        """Perform the task of another action in this one; answers with its result. TaskError if it fails."""
-        task = self._task.copy()
-        task.action = f"kubewin.csi.{feature.__module__.rpartition('.')[2]}"
-        access = {name: value for name, value in self._task.args.items() if name in CLUSTER_ARG_SPEC}
-        task.args = {**access, **options}
-        action = feature(
-            task, self._connection, self._play_context, self._loader, self._templar, self._shared_loader_obj
+    def read_options(
+        self, module: str, spec: ArgumentSpec, given: Mapping[str, Any], earlier: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """The options of a module for the cluster of this task, validated and converted. TaskError for wrong ones.
+
+        given: override those that variables set, which override what earlier tasks decide.
+        """
+        variables = self.read_driver_variables(module, str(given.get("driver"))) | read_access(
+            self._templar, self.task_vars
         )
-        action.secrets, action.result, action.task_vars = frozenset(), {"changed": False}, self.task_vars
+        access = {name: value for name, value in self._task.args.items() if name in CLUSTER_ARG_SPEC}
+        # Validation fills suboptions into the defaults of the spec itself.
+        spec = copy.deepcopy({**CLUSTER_ARG_SPEC, **spec})
+        validated = ArgumentSpecValidator(spec).validate(to_plain({**(earlier or {}), **variables, **access, **given}))
+        options: dict[str, Any] = validated.validated_parameters
+        self.secrets |= find_secrets(spec, options)
+        if validated.error_messages:
+            raise TaskError("; ".join(validated.error_messages), "configuration")
+        return options
+
+    def read_driver_variables(self, module: str, driver: str) -> dict[str, Any]:
+        """The options of a module that variables of a driver set. AnsibleActionFail for a wrong value."""
         try:
-            action.work(action._read_options(self.task_vars))
-        except (ClusterError, TaskError) as error:
-            action.result.update(getattr(error, "returned", {}), failed=True, msg=str(error), reason=error.reason)
-        result = action.result
-        for text in result.pop("warnings", ()):
-            self.warn(text)
-        if result.get("failed"):
-            returned = {name: value for name, value in result.items() if name not in _OF_A_FAILURE}
-            raise TaskError(str(result["msg"]), str(result.get("reason") or ""), **returned)
-        return result
+            return driver_options.read_module_options(
+                module, driver, partial(read_variable, self._templar, self.task_vars)
+            )
+        except ValueError as error:
+            raise AnsibleActionFail(str(error), result={"reason": "configuration"}) from None
 
     def _refuse_keywords(self) -> None:
         """Refuse keywords that this action cannot apply: it does not run on a host or as another user."""
@@ -184,31 +190,6 @@ class ClusterAction(ActionBase):
         kube_config = sys.modules.get("kubernetes.config.kube_config")
         if kube_config is not None and "KUBECONFIG" in os.environ:
             vars(kube_config)["KUBE_CONFIG_DEFAULT_LOCATION"] = os.environ["KUBECONFIG"]
-
-    def _read_options(
-        self, task_vars: Mapping[str, Any], defaults: Mapping[str, Any] | None = None
-    ) -> Mapping[str, Any]:
-        """The options of the task, of module_defaults, of variables and of earlier tasks (defaults), validated and converted."""
-        # Validation fills suboptions into the defaults of the spec itself.
-        spec = copy.deepcopy({**CLUSTER_ARG_SPEC, **self.argument_spec})
-        validated = ArgumentSpecValidator(spec).validate(
-            {**(defaults or {}), **self._read_variables(task_vars), **to_plain(self._task.args)}
-        )
-        options: dict[str, Any] = validated.validated_parameters
-        self.secrets = find_secrets(spec, options)
-        if validated.error_messages:
-            raise TaskError("; ".join(validated.error_messages), "configuration")
-        return options
-
-    def _read_variables(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
-        """What variables set: access to the cluster in the playbooks, options of a driver. AnsibleActionFail for a wrong value."""
-        name = str(self._task.action).rpartition(".")[2]
-        variable = partial(read_variable, self._templar, task_vars)
-        try:
-            options = driver_options.read_module_options(name, str(self._task.args.get("driver")), variable)
-        except ValueError as error:
-            raise AnsibleActionFail(str(error), result={"reason": "configuration"}) from None
-        return options | read_access(self._templar, task_vars)
 
 
 def read_variable(templar: Any, task_vars: Mapping[str, Any], name: str) -> Any:

@@ -1,19 +1,29 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rendering a driver's plan with the templates of the role csi_driver."""
+"""Plans a driver and renders its objects with the templates of the role csi_driver."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from ..catalog.base import ModeRule
+from ..catalog.base import Driver, ModeRule
+from ..catalog.csi_proxy import RECOMMENDED, parse_version
+from ..drivers import declared
+from ..drivers.model import TEMPLATE_OPTIONS, DriverRequest
+from ..drivers.observe import read_snapshot
+from ..drivers.plan import DriverPlan, plan_driver
+from ..drivers.removal_observe import read_uses
+from ..kube.client import Client
+from ..kube.errors import ClusterError
+from .host_results import list_warnings
 
 TEMPLATES = Path(__file__).resolve().parents[3] / "roles" / "csi_driver" / "templates"
 
@@ -31,3 +41,54 @@ def _environment() -> Environment:
 def render(rule: ModeRule, settings: Mapping[str, Any]) -> str:
     """The objects of a plan as YAML. settings: what the template reads as plan."""
     return _environment().get_template(f"drivers/{rule.template}").render(plan=settings)
+
+
+def plan_objects(client: Client, driver: Driver, request: DriverRequest) -> tuple[DriverPlan, str]:
+    """Plan a driver and render its objects, empty text if they cannot be deployed. Raises ClusterError."""
+    observed = read_snapshot(client, driver, request)
+    planned = plan_driver(driver, request, observed)
+    if planned.change is not None and planned.change.drain:
+        # Volumes are read only if they matter: that takes every pod of the cluster.
+        used = tuple((use.node, use.what) for use in read_uses(client, driver))
+        planned = plan_driver(driver, request, replace(observed, in_use=used))
+    return planned, render(planned.rule, planned.settings) if planned.rule and planned.deployable else ""
+
+
+def read_request(options: Mapping[str, Any], csi_proxy_version: str = RECOMMENDED) -> DriverRequest:
+    """The request. Empty text counts as not given. Raises ClusterError for a wrong release."""
+    if parse_version(csi_proxy_version) is None:
+        raise ClusterError(
+            f"csi_proxy_version is {csi_proxy_version}, expected a release such as {RECOMMENDED}.", "configuration"
+        )
+    values = {name: options[name] for name in (*declared.list_module_options(declared.INFO), "replace")}
+    values |= {
+        name: {key: value for key, value in (values[name] or {}).items() if value}
+        for name in ("images", "image_digests", "resources")
+    }
+    names = {field.name for field in fields(DriverRequest)}
+    named: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in values.items()
+        if name in names and value not in (None, "")
+    }
+    return DriverRequest(
+        **named,
+        csi_proxy_version=csi_proxy_version,
+        options={name: value for name, value in values.items() if name in TEMPLATE_OPTIONS},
+    )
+
+
+def describe_plan(plan: Mapping[str, Any], *, verbose: bool) -> list[str]:
+    """A driver's plan as text. verbose: all of it, otherwise a line for the driver and one for each warning."""
+    if verbose:
+        return [f"  {line}" for line in plan["summary"]]
+    count = len(plan["nodes"])
+    headline = f"  {plan['title']} {plan['version']}, mode {plan['mode']}, namespace {plan['namespace']}, "
+    headline += f"{count} Windows {'node' if count == 1 else 'nodes'}"
+    return [
+        headline,
+        *(
+            f"  {finding['severity']} {finding['id']} {finding['object']}: {finding['message']}"
+            for finding in list_warnings(plan)
+        ),
+    ]

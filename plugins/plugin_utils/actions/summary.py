@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..base.table import render_table, wrap
+from ..drivers.rollout.gate_report import describe_problem
 from ..preflight.render.text_format import format_list
-from .gate_report import describe_problem
 
 # The worst verdict a node has with any of its drivers is the node's.
 _ORDER = ("red", "waiting", "unproven", "not checked", "outdated", "green")

@@ -9,6 +9,17 @@ import os
 import select
 import stat
 from collections.abc import Callable
+from typing import Protocol
+
+
+class Screen(Protocol):
+    """Where a feature displays its lines, without secrets. show: progress, indented. warn: a warning of the task."""
+
+    def show(self, *lines: str) -> None: ...
+
+    def display(self, *lines: str) -> None: ...
+
+    def warn(self, text: str) -> None: ...
 
 
 def display_line(display: Callable[[str], None], line: str) -> None:

@@ -7,11 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
+
+from ansible import constants
 
 # Most bytes of one file.
 PART = 2 << 20
 MEBIBYTE = 1 << 20
+
+
+def gather_folder() -> Path:
+    """Where a run keeps the files for its archive: in the directory that Ansible makes for each run, and removes at its end."""
+    return Path(vars(constants)["DEFAULT_LOCAL_TMP"]) / "kubewin-gather"
 
 
 @dataclass(frozen=True, slots=True)

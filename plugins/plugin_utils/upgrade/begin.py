@@ -24,6 +24,8 @@ from .observation import UpgradeNode, UpgradeObservation
 class UpgradeRefusedError(ValueError):
     """An upgrade cannot begin or continue as requested."""
 
+    reason = "refused"
+
 
 @dataclass(frozen=True, slots=True)
 class UpgradeRequest:

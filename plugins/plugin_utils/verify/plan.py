@@ -22,7 +22,10 @@ SIZE = "10Gi"
 
 @dataclass(frozen=True, slots=True)
 class VerifyRequest:
-    """The requested verification. nodes: empty for every Windows node. storage_classes: by driver. image: empty for own."""
+    """The requested verification. nodes: empty for every Windows node. storage_classes: by driver. image: empty for own.
+
+    namespace: of the pods, empty for a new one. timeout: seconds for a step.
+    """
 
     drivers: tuple[Driver, ...]
     nodes: tuple[str, ...] = ()
@@ -30,6 +33,8 @@ class VerifyRequest:
     verify_reattach: bool = True
     image: str = ""
     tolerations: tuple[Mapping[str, Any], ...] = ()
+    namespace: str = ""
+    timeout: int = 300
 
 
 def parse_request(options: Mapping[str, Any]) -> VerifyRequest:
@@ -52,6 +57,8 @@ def parse_request(options: Mapping[str, Any]) -> VerifyRequest:
         verify_reattach=options["move"],
         image=options["image"],
         tolerations=tuple(options["tolerations"]),
+        namespace=options["namespace"],
+        timeout=options["timeout"],
     )
 
 

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.gate_report import describe_progress
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.gate_report import describe_progress
 from benchmark.gate import _WAITING
-from unit.plugins.plugin_utils.actions.test_gate_report import node, rollout
+from unit.plugins.plugin_utils.drivers.rollout.test_gate_report import node, rollout
 
 
 def test_both_gates_report_waiting_in_text_that_the_benchmark_knows() -> None:

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.kubewin.csi.plugins.action import gate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import (
     Evaluation,
     GateProblem,
     NodeEvaluation,
 )
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.gate_report import describe_evaluation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import NodeEntry
 
 ROOT = Path(__file__).parents[3]
@@ -44,7 +44,7 @@ def test_nodes_that_passed_the_gate_are_counted() -> None:
     evaluation = Evaluation(
         tuple(made(name, verdict) for name, verdict in verdicts.items()), (("win-9", "no host"),), ()
     )
-    assert counted("gate", {"gate": gate.describe(evaluation, None)}) == ["win-1", "win-3"]
+    assert counted("gate", {"gate": describe_evaluation(evaluation, None)}) == ["win-1", "win-3"]
     assert counted("gate", {"failed": True, "msg": "the API server cannot be asked"}) == []
 
 

@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.action.driver_info import read_request
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.manifests import read_request
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest

@@ -1,19 +1,24 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The loop that watches a rollout, and the gate: wait until the driver works on every node.
-
-The objects come in as a view, and time as a clock.
-"""
+"""The loop that watches a rollout, and the gate: wait until the driver works on every node."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
 
+from ...base.screen import Screen
+from ...base.waiting import render_progress
+from ...catalog.base import Driver
+from ...kube.client import Client
+from ...kube.errors import UnreachableError
 from .evaluate import Evaluation, GateRules, evaluate
-from .observe import RolloutView
-from .snapshot import RolloutPicture
+from .gate_report import GateResult, build_gate_result, describe_evaluation, describe_progress
+from .observe import RolloutView, find_target
+from .snapshot import RolloutHost, RolloutPicture
 
 # Changes come in groups: a pod becomes Ready, its CSINode entry follows. One report for what happens within this time.
 COALESCE = 2.0
@@ -72,3 +77,71 @@ def wait_for_gate(
 def list_fingerprints(evaluation: Evaluation) -> dict[str, str]:
     """What identifies each node's verdict."""
     return {node.node: node.fingerprint for node in evaluation.nodes}
+
+
+@dataclass(frozen=True, slots=True)
+class GateOptions:
+    """Options of the gate. namespace: of the DaemonSet, empty to find it. timeout: seconds, of which `once` uses none.
+
+    accept_unproven: whether nodes pass that are registered and whose hosts were not read.
+    """
+
+    driver: Driver
+    namespace: str = ""
+    hosts: tuple[RolloutHost, ...] = ()
+    rules: GateRules = field(default_factory=GateRules)
+    timeout: int = 600
+    once: bool = False
+    accept_unproven: bool = False
+
+
+class Gate:
+    """Waits until a driver works on its Windows nodes. connect: takes how many seconds it may retry, None for the default."""
+
+    def __init__(self, connect: Callable[[float | None], Client], options: GateOptions, screen: Screen) -> None:
+        self._connect, self._options, self._screen = connect, options, screen
+        self._started = time.monotonic()
+        self._evaluation: dict[str, Any] | None = None
+
+    def run(self) -> GateResult:
+        """Wait, or evaluate once; return the last evaluation. Raises ClusterError, but not for a server that restarts."""
+        timeout, once = self._options.timeout, self._options.once
+        while True:
+            unreachable = ""
+            try:
+                self._watch(max(1.0, timeout - self._elapsed()))
+                break
+            except UnreachableError as error:
+                # Not a failure of the gate: an API server may restart while nodes come up.
+                unreachable = str(error)
+                progress = "" if once else f"{render_progress(self._elapsed(), timeout)}: "
+                self._screen.show(f"{progress}{unreachable}")
+            if once or self._elapsed() >= timeout:
+                break
+        result = build_gate_result(
+            self._evaluation, self._options.accept_unproven, timeout, unreachable, check_mode=once
+        )
+        if result.table:
+            self._screen.display(f"\n{result.table}\n")
+        return result
+
+    def _elapsed(self) -> float:
+        return time.monotonic() - self._started
+
+    def _watch(self, seconds: float) -> None:
+        """Watch until the gate is settled, but not longer than these seconds."""
+        options = self._options
+        client = self._connect(None if options.once else seconds)
+        target = find_target(client, options.driver, options.namespace)
+        view = RolloutView(client, target, list(options.hosts))
+
+        def report(evaluation: Evaluation) -> None:
+            fingerprints = {node["node"]: node["fingerprint"] for node in (self._evaluation or {"nodes": ()})["nodes"]}
+            self._evaluation = describe_evaluation(evaluation, view.picture().daemon_set)
+            timeout = 0 if options.once else options.timeout
+            lines = describe_progress(
+                self._evaluation, fingerprints, int(self._elapsed()), timeout, accepts=options.accept_unproven
+            )
+            self._screen.display(*lines)
+
+        wait_for_gate(view, options.rules, 0.0 if options.once else seconds, report)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ansible_collections.kubewin.csi.plugins.action.diagnose import select_findings
-from ansible_collections.kubewin.csi.plugins.action.preflight_info import NAMED
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.report import NAMED
 
 
 def test_blockers_come_before_warnings_and_notes_are_left_out() -> None:

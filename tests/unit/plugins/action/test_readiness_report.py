@@ -14,14 +14,15 @@ from typing import Any
 import pytest
 from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.action import preflight_info
-from ansible_collections.kubewin.csi.plugins.action.preflight_info import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import report
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.report import (
     encode_snapshot,
     is_passed,
     load_snapshot,
     name_cluster,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import TaskError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from integration.playbooks import play
 from situations.cluster import healthy
 from situations.named import SITUATIONS
@@ -173,14 +174,13 @@ def test_a_refusal_counts_findings_in_plain_words(tmp_path: Path) -> None:
 
 
 def test_without_msgspec_it_can_be_imported_and_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing: Any = None
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "msgspec", None)
-        importlib.reload(preflight_info)
-        action = object.__new__(preflight_info.ActionModule)
-        action.result = {}
-        with pytest.raises(TaskError, match="Python library \\(msgspec\\)") as error:
-            action.work({})
-    importlib.reload(preflight_info)
+        importlib.reload(report)
+        with pytest.raises(ClusterError, match="Python library \\(msgspec\\)") as error:
+            report.report_readiness(nothing, report.ReadinessOptions(), nothing)
+    importlib.reload(report)
     assert error.value.reason == "configuration"
 
 
@@ -217,8 +217,7 @@ def test_the_displayed_report_has_no_secret_of_the_task(monkeypatch: pytest.Monk
     displayed: list[str] = []
     action = object.__new__(preflight_info.ActionModule)
     action.secrets = frozenset(["sha256~planted"])
-    action.result = {"table": ["pods were not read: Bearer sha256~planted is refused"], "paths": {}}
     action._display = Display()
     monkeypatch.setattr(action._display, "display", displayed.append)
-    action._show_report(brief=False)
-    assert displayed == ["", "pods were not read: Bearer ******** is refused"]
+    action.display("pods were not read: Bearer sha256~planted is refused")
+    assert displayed == ["pods were not read: Bearer ******** is refused"]

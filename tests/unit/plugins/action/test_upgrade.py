@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,13 +12,13 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.kubewin.csi.plugins.action import upgrade
 from ansible_collections.kubewin.csi.plugins.action.upgrade import ActionModule
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS, as_list
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import ChangeObject
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Journal, UpgradeTarget
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.play import UpgradeSteps
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.run import Upgrade
 from unit.plugins.plugin_utils.kube.fakes import ApiError, ObjectStore, Response, client_of
 
@@ -72,22 +71,7 @@ def test_the_lease_stays_while_a_write_of_a_failed_step_may_arrive(lost: bool, m
     action._options = {**options, "kubeconfig": "", "context": "", "host": ""}
     holder = identify_process(os.getpid())
     action._upgrade = upgrade = Upgrade(client_of(store), options, holder, lambda _line: None, lambda *_step: {})
-    with pytest.raises(ClusterError), action._hold_lease(holder):
+    steps = UpgradeSteps(upgrade, action, options, action, {})
+    with pytest.raises(ClusterError), action._hold_lease(holder, steps):
         upgrade.executor.execute(ChangeObject("cordon", "win-1", Journal("nine", "tasks", UpgradeTarget(), "", ())))
     assert any("/leases/" in path for path in store.things) == lost
-
-
-def test_it_calls_other_features_with_options_that_they_have() -> None:
-    """Found by reading the calls: `self.call(feature.ActionModule, option=..., **{"option": ...})`."""
-    tree = ast.parse(Path(upgrade.__file__).read_text(encoding="utf-8"))
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and "self.call" in ast.unparse(node.func)]
-    checked = set()
-    for call in calls:
-        feature = ast.unparse(call.args[0]).partition(".")[0]
-        names = {keyword.arg for keyword in call.keywords if keyword.arg}
-        for keyword in call.keywords:
-            if keyword.arg is None and isinstance(keyword.value, ast.Dict):
-                names |= {str(key.value) for key in keyword.value.keys if isinstance(key, ast.Constant)}
-        assert names <= getattr(upgrade, feature).ActionModule.argument_spec.keys(), ast.unparse(call)
-        checked |= {(feature, name) for name in names}
-    assert {("verify", "move"), ("gate", "timeout"), ("preflight_info", "target")} <= checked

@@ -54,9 +54,11 @@ PERFORMS = {
     "lease",
     "lease_keeper",
     "observe",
+    "play",
     "read",
     "records",
     "removal_observe",
+    "report",
     "run",
 }
 
@@ -105,6 +107,18 @@ def test_code_that_decides_does_no_io(folder: str) -> None:
         for name in imports(path)
         if name in TALKS or performs(folder, name)
     }
+    assert not wrong
+
+
+def test_no_action_imports_another_one() -> None:
+    actions = sorted((PLUGIN_UTILS.parent / "action").glob("*.py"))
+    wrong = {
+        f"{path.name}: {ast.unparse(node)}"
+        for path in actions
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.level == 1
+    }
+    assert actions
     assert not wrong
 
 

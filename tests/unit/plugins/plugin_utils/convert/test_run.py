@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.interruption import Interrupted, interruptible
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.interruption import Interrupted, interruptible
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import ConversionRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.objects import LOCK, format_lock
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import RunOptions

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.action.preflight_info import is_passed
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Unread
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.report import is_passed
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import NodeVerdict, Report
 from situations.cluster import healthy
 from situations.named import SITUATIONS

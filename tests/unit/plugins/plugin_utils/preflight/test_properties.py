@@ -8,10 +8,10 @@ import random
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.action.preflight_info import is_passed
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot, Unread
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.report import is_passed
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st

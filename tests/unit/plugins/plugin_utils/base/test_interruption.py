@@ -18,8 +18,8 @@ ROOT = Path(__file__).parents[5]
 # Python handles a signal that comes right before one when that is over.
 TASK = """\
 import os, signal, time
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.interruption import Interrupted
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.interruption import interruptible
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.interruption import Interrupted
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.interruption import interruptible
 
 try:
     with interruptible("Run again"):

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.action.preflight_info import render_lines
-
-RESULT: dict[str, Any] = {
-    "table": ["READY: all", "NODES: all 2 are OK", "READY: all"],
-    "paths": {"html": "/out/readiness.html"},
-}
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.report import Readiness
 
 
 def test_a_report_that_another_one_follows_names_no_file_and_repeats_no_table() -> None:
-    assert render_lines(RESULT, brief=True) == ["", "READY: all"]
-    whole = ["", *RESULT["table"], "written to /out/readiness.html"]
-    assert render_lines(RESULT, brief=False) == whole
+    lines, report = ("READY: all", "NODES: all 2 are OK", "READY: all"), object()
+    made: Any = Readiness
+    readiness = made(report, report, lines, {"html": "/out/readiness.html"})
+    assert readiness.render(brief=True) == ["", "READY: all"]
+    assert readiness.render(brief=False) == ["", *lines, "written to /out/readiness.html"]

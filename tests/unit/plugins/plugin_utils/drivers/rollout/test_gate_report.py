@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.gate_report import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.gate_report import (
     build_gate_result,
     describe_progress,
 )
@@ -64,8 +64,8 @@ def test_progress_reports_nodes_that_were_deleted() -> None:
 
 def test_green_passes() -> None:
     result = build_gate_result(rollout("green", node("win-1", "green")), False, 60, "", check_mode=False)
-    assert "failed" not in result
-    assert result["msg"] == "green: win-1"
+    assert result.reason == ""
+    assert result.message == "green: win-1"
 
 
 @pytest.mark.parametrize(
@@ -79,22 +79,21 @@ def test_green_passes() -> None:
 def test_everything_else_fails_with_a_reason_and_a_table(verdict: str, reason: str, expected: str) -> None:
     observed = rollout(verdict, node("win-1", "green"), node("win-2", verdict, "what it lacks"))
     result = build_gate_result(observed, False, 60, "", check_mode=False)
-    assert result["failed"] is True
-    assert result["reason"] == reason
-    assert expected in result["msg"]
-    assert "win-2: CSI-G20 what it lacks -> do this" in result["msg"]
-    assert "CSI-G20 what it lacks -> do this" in result["table"]
-    assert "win-9" in result["table"]
-    assert [one["node"] for one in result["gate"]["nodes"]] == ["win-2"]
+    assert (result.as_dict()["failed"], result.reason) == (True, reason)
+    assert expected in result.message
+    assert "win-2: CSI-G20 what it lacks -> do this" in result.message
+    assert "CSI-G20 what it lacks -> do this" in result.table
+    assert "win-9" in result.table
+    assert [one["node"] for one in (result.gate or {})["nodes"]] == ["win-2"]
 
 
 def test_a_failure_of_many_nodes_is_short_and_names_each_cause_once() -> None:
     nodes = [node(f"win-{at}", "red", "csi-proxy is stopped") for at in range(200)]
     result = build_gate_result(rollout("red", *nodes), False, 60, "", check_mode=False)
-    printed = json.dumps({key: value for key, value in result.items() if key != "table"})
+    printed = json.dumps(result.as_dict())
     assert printed.count("csi-proxy is stopped -> do this") == 1
-    assert len(result["gate"]["nodes"]) == 5
-    assert "win-199" in result["table"]
+    assert len((result.gate or {})["nodes"]) == 5
+    assert "win-199" in result.table
 
 
 def test_nodes_that_are_all_green_at_first_are_one_line() -> None:
@@ -107,26 +106,24 @@ def test_nodes_that_are_all_green_at_first_are_one_line() -> None:
 def test_unproven_passes_when_accepted_and_is_reported() -> None:
     observed = rollout("unproven", node("win-2", "unproven", "not read"))
     result = build_gate_result(observed, True, 60, "", check_mode=False)
-    assert "failed" not in result
-    assert "not read" in result["msg"]
+    assert result.reason == ""
+    assert "not read" in result.message
 
 
 def test_unproven_fails_unless_accepted() -> None:
     observed = rollout("unproven", node("win-2", "unproven", "not read"))
-    assert build_gate_result(observed, False, 60, "", check_mode=False)["failed"] is True
+    assert build_gate_result(observed, False, 60, "", check_mode=False).reason == "gate_unproven"
 
 
 def test_no_node_has_its_own_reason() -> None:
     problem = {"id": "CSI-G01", "verdict": "red", "message": "there is no node to check", "remedy": "see"}
-    assert (
-        build_gate_result(rollout("red", problems=(problem,)), False, 60, "", check_mode=False)["reason"] == "no_nodes"
-    )
+    assert build_gate_result(rollout("red", problems=(problem,)), False, 60, "", check_mode=False).reason == "no_nodes"
 
 
 def test_an_api_server_that_never_answered_is_the_reason() -> None:
     result = build_gate_result(None, False, 60, "connection refused", check_mode=False)
-    assert (result["failed"], result["reason"]) == (True, "unreachable")
-    assert "connection refused" in result["msg"]
+    assert result.reason == "unreachable"
+    assert "connection refused" in result.message
 
 
 def test_a_gate_that_could_not_read_at_its_end_does_not_pass() -> None:
@@ -134,13 +131,13 @@ def test_a_gate_that_could_not_read_at_its_end_does_not_pass() -> None:
     result = build_gate_result(
         rollout("green", node("win-1", "green")), False, 60, "connection refused", check_mode=False
     )
-    assert (result["failed"], result["reason"]) == (True, "unreachable")
+    assert result.reason == "unreachable"
 
 
 def test_check_mode_observes_and_does_not_fail() -> None:
     result = build_gate_result(rollout("waiting", node("win-2", "waiting", "no pod")), False, 60, "", check_mode=True)
-    assert "failed" not in result
-    assert "would fail now" in result["msg"]
+    assert result.reason == ""
+    assert "would fail now" in result.message
 
 
 def test_progress_names_a_driver_that_is_not_deployed() -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.action.verify import describe_proof, render_report
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.render import describe_proof, render_report
 
 
 def proof(**changes: Any) -> dict[str, Any]:

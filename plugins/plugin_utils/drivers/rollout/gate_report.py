@@ -6,13 +6,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..base.table import render_table
-from ..base.waiting import render_progress
+from ...base.stored import serialize
+from ...base.table import render_table
+from ...base.waiting import render_progress
+from .evaluate import Evaluation
+from .snapshot import DaemonSetFacts
 
 # Causes and nodes that a failed task names; all are in the table, which is printed.
 _NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """The end of the gate. gate: None if nothing could be read. table: to print. reason: of the failure, empty if it passed."""
+
+    message: str
+    gate: Mapping[str, Any] | None = None
+    table: str = ""
+    reason: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The result of a task."""
+        gate = {} if self.gate is None else {"gate": self.gate}
+        return {"msg": self.message, **gate, **({"failed": True, "reason": self.reason} if self.reason else {})}
 
 
 def describe_progress(
@@ -47,6 +66,21 @@ def describe_progress(
         yield f"    {name}: no longer expected: the Node was deleted or its labels changed"
 
 
+def describe_evaluation(evaluation: Evaluation, daemon_set: DaemonSetFacts | None) -> dict[str, Any]:
+    """The evaluation as a result."""
+    counts = None
+    if daemon_set is not None:
+        facts = asdict(daemon_set)
+        counts = {key: facts[key] for key in ("namespace", "name", "desired", "current", "ready")}
+    return {
+        "verdict": evaluation.verdict,
+        "daemonset": counts,
+        "nodes": [node.as_dict() for node in evaluation.nodes],
+        "skipped_nodes": [{"node": name, "reason": reason} for name, reason in evaluation.skipped_nodes],
+        "problems": [serialize(problem) for problem in evaluation.problems],
+    }
+
+
 def render_gate(gate: Mapping[str, Any]) -> str:
     """Every node with its problems and what helps."""
     rows = []
@@ -61,31 +95,27 @@ def render_gate(gate: Mapping[str, Any]) -> str:
 
 def build_gate_result(
     gate: dict[str, Any] | None, accepts: bool, timeout: int, unreachable: str, *, check_mode: bool
-) -> dict[str, Any]:
-    """The task's result: passed, or failed with a reason, the causes, and the table to print.
+) -> GateResult:
+    """Passed, or failed with a reason, the causes, and the table to print.
 
     accepts: whether a node that is registered and unproven is enough. unreachable: why the last attempt to read failed, or empty.
     """
     if gate is None or (unreachable and gate["verdict"] in ("green", "unproven")):
         # What an earlier attempt read says nothing of now.
         message = f"the gate could not read the cluster in {timeout} s: {unreachable}"
-        return {"failed": True, "reason": "unreachable", "msg": message}
+        return GateResult(message, reason="unreachable")
     text = render_gate(gate)
-    result: dict[str, Any] = {"changed": False, "gate": {**gate, "table": text}}
-    verdict = gate["verdict"]
+    verdict, whole = gate["verdict"], {**gate, "table": text}
     if verdict == "green":
         names = ", ".join(node["node"] for node in gate["nodes"])
-        result["msg"] = f"green: {names}" if names else "there is no node to check, which allow_zero_nodes accepts"
-        return result
+        message = f"green: {names}" if names else "there is no node to check, which allow_zero_nodes accepts"
+        return GateResult(message, whole)
     if verdict == "unproven" and accepts:
-        result["msg"] = f"accepted although not every host was read:\n{text}"
-        return result
+        return GateResult(f"accepted although not every host was read:\n{text}", whole)
     if check_mode:
-        result["msg"] = f"would fail now:\n{text}"
-        return result
-    lines = [_describe_failure(gate, timeout, unreachable), *_list_causes(gate)]
-    result.update(failed=True, reason=_choose_reason(gate), msg="\n".join(lines), gate=_shorten_gate(gate), table=text)
-    return result
+        return GateResult(f"would fail now:\n{text}", whole)
+    message = "\n".join([_describe_failure(gate, timeout, unreachable), *_list_causes(gate)])
+    return GateResult(message, _shorten_gate(gate), text, _choose_reason(gate))
 
 
 def build_unread_gate(why: str) -> dict[str, Any]:

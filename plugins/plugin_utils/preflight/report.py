@@ -1,0 +1,277 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads a cluster, or a snapshot of it, and makes its readiness report."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import date, datetime, timezone
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+from ansible.module_utils.basic import missing_required_lib
+
+from ..base.decode import decode
+from ..base.files import write_whole
+from ..base.screen import Screen
+from ..base.text import encode_json_controls
+from ..base.waiting import report_progress
+from ..catalog.registry import DRIVERS, refuse_unknown_driver
+from ..catalog.target import parse_target
+from ..kube.client import Client
+from ..kube.definitions import parse_definitions
+from ..kube.errors import ClusterError
+from .evaluate import Options, evaluate
+from .facts.nodes import ObservedHost
+from .facts.snapshot import SNAPSHOT_VERSION, Snapshot
+from .observe import Reading, take
+from .render.brief import render_brief, render_refusal
+from .render.comparison import compare_reports
+from .render.html import render_html
+from .render.junit import render_junit
+from .render.terminal import render_terminal
+from .render.text_format import format_number
+from .run import Run, report_run, simulate
+from .suppress import Suppression, read_suppressions, suppress
+from .verdict import NO_TARGET, Report, Target
+
+try:
+    import msgspec
+except ImportError:
+    HAS_MSGSPEC = False
+else:
+    HAS_MSGSPEC = True
+
+# Number of findings in the message without the whole report.
+NAMED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ReadinessOptions:
+    """Options of a report.
+
+    run: a planned run to evaluate. earlier: a report to compare with, and compare its file. snapshot: to report on instead of the cluster.
+    fail_on: never, blocked, unknown or warning. output_dir: empty to write no file. cluster: its name.
+    """
+
+    target: Target = NO_TARGET
+    before: bool = False
+    run: Run | None = None
+    suppressions: tuple[Suppression, ...] = ()
+    hosts: tuple[ObservedHost, ...] = ()
+    compare: str = ""
+    earlier: Mapping[str, Any] | None = None
+    snapshot: Snapshot | None = None
+    fail_on: str = "never"
+    output_dir: str = ""
+    cluster: str = ""
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any]) -> ReadinessOptions:
+        """The module's options. Raises ClusterError for a wrong one, before the cluster is contacted."""
+        try:
+            target = Target(**parse_target({key: value for key, value in (options["target"] or {}).items() if value}))
+            return cls(
+                target=target,
+                before=options["before"],
+                run=build_run(options, target),
+                suppressions=read_suppressions(options["suppressions"] or ()),
+                hosts=tuple(ObservedHost.from_option(host) for host in options.get("hosts") or ()),
+                compare=options["compare"] or "",
+                earlier=read_file("compare", options["compare"]) if options["compare"] else None,
+                snapshot=load_snapshot(options["snapshot_from"]) if options["snapshot_from"] else None,
+                fail_on=options["fail_on"],
+                output_dir=options["output_dir"] or "",
+                cluster="" if options["snapshot_from"] else name_cluster(options),
+            )
+        except ValueError as error:
+            raise ClusterError(str(error), "configuration") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """The readiness report of a cluster. counted: the findings that decide. lines: for a terminal. paths: of written files, by kind.
+
+    failure: why it does not pass, empty if it does. reason: its stable key.
+    """
+
+    report: Report
+    counted: Report
+    lines: tuple[str, ...]
+    paths: Mapping[str, str] = field(default_factory=dict)
+    failure: str = ""
+    reason: str = ""
+
+    def as_dict(self, *, details: bool) -> dict[str, Any]:
+        """The result of a task. details: with the whole report."""
+        return {
+            "verdict": self.counted.verdict,
+            "counts": self.counted.counts(),
+            "taken_at": self.report.taken_at,
+            "blockers": list_blockers(self.counted, brief=bool(self.failure)),
+            "unread": [dict(unread_list) for unread_list in self.report.unread],
+            "table": list(self.lines),
+            "paths": dict(self.paths),
+            **({"report": self.report.as_dict()} if details else {}),
+        }
+
+    def render(self, *, brief: bool) -> list[str]:
+        """The text lines: the verdict alone if another report follows, else the table and the files with the report."""
+        if brief:
+            return ["", self.lines[0]]
+        return ["", *self.lines, *(f"written to {path}" for path in self.paths.values())]
+
+
+def report_readiness(connect: Callable[[], Client], options: ReadinessOptions, screen: Screen) -> Readiness:
+    """Read the cluster, or take the snapshot, evaluate it and write the report. Raises ClusterError."""
+    _require_msgspec()
+    run, snapshot = options.run, options.snapshot or _read_cluster(connect, options, screen)
+    chosen = Options(target=options.target, before=options.before)
+    report = evaluate(simulate(snapshot, run) if run else snapshot, chosen)
+    report = replace(suppress(report, options.suppressions, read_date()), collection=read_release())
+    if options.earlier is not None:
+        try:
+            report = compare_reports(report, options.earlier)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ClusterError(f"compare {options.compare}: {error}.", "configuration") from error
+    counted = report_run(evaluate(snapshot, chosen), report, run, snapshot.controllers) if run else report
+    lines = render_brief(report) if run else render_terminal(report).splitlines()
+    readiness = Readiness(report, counted, tuple(lines))
+    if options.output_dir and not run:
+        try:
+            readiness = replace(readiness, paths=write_report(report, snapshot, options.output_dir))
+        except OSError as error:
+            failure = (
+                f"cannot write the report to {options.output_dir}: {error.strerror}. Set output_dir "
+                "(kubewin_output_dir) to a writable directory, or leave it unset."
+            )
+            return replace(readiness, failure=failure, reason="configuration")
+    if is_passed(counted, options.fail_on):
+        return readiness
+    counts = ", ".join(format_number(count, severity) for severity, count in counted.counts().items() if count)
+    failure = f"the verdict is {report.verdict}: {counts}. The report lists what to do first."
+    return replace(readiness, failure=render_refusal(counted) if run else failure, reason="not_ready")
+
+
+def _read_cluster(connect: Callable[[], Client], options: ReadinessOptions, screen: Screen) -> Snapshot:
+    hosts_at = datetime.now(timezone.utc)
+    client, reading = connect(), Reading()
+    with report_progress(screen.show, reading.__str__):
+        return take(client, name=options.cluster, hosts=options.hosts, hosts_at=hosts_at, reading=reading)
+
+
+def _require_msgspec() -> None:
+    if not HAS_MSGSPEC:
+        raise ClusterError(missing_required_lib("msgspec"), "configuration")
+
+
+def read_file(option: str, path: str) -> dict[str, Any]:
+    """A JSON object of an earlier run. ValueError names the option and what is wrong with the file."""
+    _require_msgspec()
+    try:
+        data = decode(msgspec.json.decode, encode_json_controls(Path(path).read_bytes()))
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ValueError(f"{option} {path} cannot be read: {why}. Name a file that an earlier run wrote.") from error
+    if not isinstance(data, dict):
+        raise ValueError(f"{option} {path}: found {type(data).__name__}, expected a file that an earlier run wrote")
+    return data
+
+
+def load_snapshot(path: str) -> Snapshot:
+    """A snapshot that an earlier run wrote. ValueError says what is wrong with it."""
+    data = read_file("snapshot_from", path)
+    try:
+        return Snapshot.from_dict(data)
+    except ValueError as error:
+        raise ValueError(f"snapshot_from {path}: {error}") from error
+
+
+def encode_snapshot(snapshot: Snapshot) -> bytes:
+    """A snapshot for a file, without making a second one in memory."""
+    parts = {field.name: getattr(snapshot, field.name) for field in fields(snapshot)}
+    return msgspec.json.encode({"snapshot_version": SNAPSHOT_VERSION, **parts})
+
+
+def is_passed(report: Report, fail_on: str) -> bool:
+    """Whether a report passes. A blocker stops a workload at least on some of its nodes."""
+    refused = report.verdict == "blocked" or report.counts()["blocker"] > 0
+    bad = {
+        "never": False,
+        "blocked": refused,
+        "unknown": refused or report.verdict == "unknown",
+        "warning": refused or report.verdict == "unknown" or report.counts()["warning"] > 0,
+    }
+    return not bad[fail_on]
+
+
+def build_run(params: Mapping[str, Any], target: Target) -> Run | None:
+    """The planned run to evaluate. ValueError or ClusterError if it is invalid."""
+    run_option = params["run"]
+    if not run_option:
+        return None
+    if target:
+        raise ValueError("run is mutually exclusive with target")
+    keys = tuple(entry["driver"] for entry in run_option["drivers"])
+    if wrong := next((refuse_unknown_driver(key) for key in keys if key not in DRIVERS), ""):
+        raise ValueError(f"run: {wrong}")
+    objects = tuple(item for entry in run_option["drivers"] for item in parse_definitions(entry["definition"]))
+    return Run(keys, objects, frozenset(run_option["nodes"] or ()))
+
+
+def list_blockers(report: Report, *, brief: bool) -> list[dict[str, str]]:
+    """Findings of severity blocker. brief: for a failed task, whose message or report has the rest, and of which Ansible prints all."""
+    worst = [finding for finding in report.findings if finding.severity == "blocker"]
+    names = ("id", "object") if brief else ("id", "object", "message", "remedy")
+    return [{name: getattr(finding, name) for name in names} for finding in worst[:NAMED]]
+
+
+def write_report(report: Report, snapshot: Snapshot, folder: str) -> dict[str, str]:
+    """Write everything that is kept; paths by kind."""
+    return {
+        "json": write_whole(folder, "readiness.json", json.dumps(report.as_dict(), indent=1).encode()),
+        "html": write_whole(folder, "readiness.html", render_html(report).encode()),
+        "junit": write_whole(folder, "readiness.xml", render_junit(report)),
+        "snapshot": write_whole(folder, "snapshot.json", encode_snapshot(snapshot)),
+    }
+
+
+def read_release() -> str:
+    """The release of this collection: of its manifest, or in a checkout of its galaxy.yml."""
+    root = Path(__file__).parents[3]
+    manifest = root / "MANIFEST.json"
+    if manifest.is_file():
+        return str(json.loads(manifest.read_text(encoding="utf-8"))["collection_info"]["version"])
+    return str(yaml.safe_load((root / "galaxy.yml").read_text(encoding="utf-8"))["version"])
+
+
+def name_cluster(options: Mapping[str, Any]) -> str:
+    """The name of the cluster in the report: the context or the host of the API server that the task uses."""
+    name = options.get("context") or os.environ.get("K8S_AUTH_CONTEXT")
+    host = options.get("host") or os.environ.get("K8S_AUTH_HOST")
+    if name or host:
+        return str(name or urlsplit(host).hostname or "")
+    kubeconfig = options.get("kubeconfig") or os.environ.get("K8S_AUTH_KUBECONFIG")
+    if isinstance(kubeconfig, Mapping):
+        return str(kubeconfig.get("current-context") or "")
+    if not kubeconfig and "KUBERNETES_SERVICE_HOST" in os.environ:
+        # In a pod the service account is used, which has no context.
+        return ""
+    config: Any = importlib.import_module("kubernetes.config")
+    try:
+        dummy, active = config.list_kube_config_contexts(config_file=kubeconfig)
+    except config.ConfigException:
+        return ""
+    return str(active["name"])
+
+
+def read_date() -> date:
+    """The day that decides about suppressions."""
+    return datetime.now(timezone.utc).date()

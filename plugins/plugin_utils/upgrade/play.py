@@ -1,0 +1,212 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The steps of an upgrade's play, with the features that come before the first node and after the last one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Protocol
+
+from ..base.findings import Finding
+from ..base.screen import Screen
+from ..base.stored import serialize
+from .begin import plan_batches
+from .decide import Decision
+from .explain import describe
+from .journal import Journal
+from .run import Upgrade, name_outcome
+
+
+class UpgradeStepError(Exception):
+    """A step after which the play must not go on. reason: stable key."""
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Features(Protocol):
+    """What an upgrade calls of other features. Each raises an error if it fails."""
+
+    def report_readiness(self) -> None: ...
+
+    def wait_for_drivers(self) -> None: ...
+
+    def verify(self, nodes: Sequence[str], *, move: bool = False) -> None: ...
+
+    def read_data(self, claims: Collection[str], *, compare: bool) -> Mapping[str, Any]:
+        """Save the baselines of volumes, or compare with them; return the result of volume_data."""
+
+    def forget_data(self, claims: Collection[str]) -> None: ...
+
+
+class UpgradeSteps:
+    """Performs a step. options: of the module. result: takes what the step returns, also if it fails.
+
+    over: whether the step gives the Lease back.
+    """
+
+    def __init__(
+        self, upgrade: Upgrade, features: Features, options: Mapping[str, Any], screen: Screen, result: dict[str, Any]
+    ) -> None:
+        self._upgrade, self._features, self._options = upgrade, features, options
+        self._screen, self._result = screen, result
+        self.over = False
+
+    def plan(self, *, check_mode: bool) -> None:
+        """Plan the nodes; in check mode this is all, with the readiness report."""
+        options, upgrade = self._options, self._upgrade
+        upgrade.refuse()
+        journal, lines = upgrade.plan()
+        self._describe(journal)
+        self._result.update(outcome="planned", batches=[], hosts=[], nodes=[], lines=lines)
+        self._result["next"] = [] if journal.ended else ["upgrade"]
+        if options["step"] == "prepare":
+            self._screen.show(*lines)
+        by_node = {node: host for host, node in options["hosts"].items()}
+        if options["hook"] == "tasks" and (by_node or not check_mode) and journal.state != "finished":
+            batches = plan_batches(journal, by_node)
+            for entry in journal.nodes:
+                if entry.step == "waiting" and entry.node not in by_node:
+                    self._screen.show(f"{entry.node}: no host in this run; it is not upgraded now")
+            if not check_mode:
+                self._result["hosts"] = [by_node[node] for batch in batches for node in batch]
+                self._result["batches"] = [len(batch) for batch in batches]
+        if check_mode:
+            locked = upgrade.lease.find_other_run()
+            self._result["changed"] = any(entry.step != "done" for entry in journal.nodes)
+            if locked:
+                self._screen.warn(locked)
+            if _is_new(journal) and options["step"] == "prepare":
+                self._features.report_readiness()
+
+    def prepare(self) -> None:
+        """Check readiness, verify every node and save baselines before the first node."""
+        # Another run may have written the journal before this one held the Lease.
+        journal, _lines = self._upgrade.plan()
+        self._describe(journal)
+        if not _is_new(journal):
+            return
+        if not self._options["unproven_canary"]:
+            self._features.report_readiness()
+            self._features.wait_for_drivers()
+            self._features.verify([entry.node for entry in journal.nodes])
+        if self._options["data"] and journal.before.volumes:
+            self._features.read_data(journal.before.volumes, compare=False)
+
+    def begin(self) -> None:
+        """Cordon and drain the nodes of a batch."""
+        decision = self._upgrade.begin(self._options["batch"])
+        self._record(decision)
+        if self._result["outcome"] == "paused":
+            raise UpgradeStepError(decision.journal.why, "paused")
+        self._result.update(nodes=list(decision.journal.due), at=time.time())
+
+    def finish(self) -> None:
+        """Finish the nodes whose tasks ran. Step end of the playbook, which follows the last node, takes the Lease again."""
+        self._record(self._upgrade.finish(self._options["results"]))
+        self.over = self._result["outcome"] == "finished"
+
+    def end(self) -> None:
+        """Upgrade what is left, or settle what the play left, then verify, compare and report."""
+        self.over = True
+        decision = self._settle() if self._options["hook"] == "tasks" else self._upgrade.follow()
+        journal, outcome = decision.journal, name_outcome(decision)
+        if outcome == "settled":
+            # Nodes are left whose hosts were outside of --limit or of the inventory.
+            self._result["without_limit"] = journal.state != "paused"
+            journal = self._upgrade.leave(journal) if self._result["without_limit"] else journal
+            outcome = "paused"
+        self._summarize(journal, outcome)
+        self._raise_stop(journal)
+        if outcome == "tasks":
+            waiting = [entry.node for entry in journal.nodes if entry.step == "hook"]
+            raise UpgradeStepError(f"Node {', '.join(waiting)}: its tasks did not run. Run again.", "stopped")
+        if outcome == "finished":
+            self._conclude(journal)
+
+    def _settle(self) -> Decision:
+        """Of the user's play. UpgradeStepError if it ended early for another reason than a node or a pause."""
+        journal, failures = self._upgrade.open(), self._options["failures"]
+        if failures and not journal.due and journal.state not in ("paused", "stopped"):
+            self._summarize(journal, "stopped")
+            raise UpgradeStepError("\n".join(failures), "stopped")
+        return self._upgrade.settle()
+
+    def _conclude(self, journal: Journal) -> None:
+        """Verify and compare after the last node, once an upgrade."""
+        upgrade, lost = self._upgrade, list[str]()
+        uncompared = "kubewin_upgrade_data is false"
+        if self._options["data"]:
+            uncompared = "an earlier run ended the upgrade" if journal.ended else "no Windows workload has a volume"
+        messages = [f"data: not compared, because {uncompared}"]
+        if not journal.ended:
+            self._features.verify([entry.node for entry in journal.nodes], move=True)
+            compared: list[str] = []
+            if self._options["data"] and journal.before.volumes:
+                data = self._features.read_data(journal.before.volumes, compare=True)
+                messages, lost = data["report"].splitlines(), data["lost"]
+                # Keep baselines that could not be compared yet, and those of data that is lost.
+                compared = [] if lost else [volume["claim"] for volume in data["volumes"] if "noted" not in volume]
+            journal = upgrade.record_end(journal, compared)
+        report, findings = upgrade.compare(journal)
+        self._describe(journal, findings)
+        self._result.update(report=report, data=messages, next=[])
+        self._result["lines"] = [
+            describe(journal).splitlines()[0],
+            *report,
+            *messages,
+            f"the journal: {upgrade.journal_store.location}",
+        ]
+        if lost:
+            raise UpgradeStepError(
+                "Every node is upgraded, but files of the baseline are missing, truncated or changed on these volumes:\n"
+                + "\n".join(lost)
+                + "\nIf the workload changed them itself, nothing is lost. Otherwise stop it before it writes more, and find "
+                "the cause.",
+                "data_differs",
+            )
+        # A run after one that was killed here does this too.
+        if journal.compared:
+            self._features.forget_data(journal.compared)
+        if blockers := [_describe_finding(finding) for finding in findings if finding.severity == "blocker"]:
+            raise UpgradeStepError("\n".join(blockers), "volumes_changed")
+
+    # The result
+
+    def _record(self, decision: Decision) -> None:
+        """The result of a decision. UpgradeStepError if the upgrade stopped."""
+        self._describe(decision.journal)
+        self._result["outcome"] = name_outcome(decision)
+        self._raise_stop(decision.journal)
+
+    def _describe(self, journal: Journal, findings: Sequence[Finding] = ()) -> None:
+        self._result.update(
+            journal=[asdict(entry) for entry in journal.nodes],
+            place=self._upgrade.journal_store.location,
+            findings=[serialize(finding) for finding in findings],
+        )
+
+    def _summarize(self, journal: Journal, outcome: str) -> None:
+        self._describe(journal)
+        text, place = describe(journal).splitlines(), self._upgrade.journal_store.location
+        approval = f" -e kubewin_upgrade_confirmed={journal.approval}" if journal.approval else ""
+        lines = [*text[: text.index("What happened:")], f"the journal: {place}"]
+        self._result.update(outcome=outcome, lines=lines, next=[f"upgrade{approval}"])
+
+    def _raise_stop(self, journal: Journal) -> None:
+        if journal.state == "stopped" and journal.stopping is not None:
+            place = self._upgrade.journal_store.location
+            raise UpgradeStepError(f"{_describe_finding(journal.stopping)}. The journal: {place}", "stopped")
+
+
+def _is_new(journal: Journal) -> bool:
+    """Whether no node started, and the drivers can be verified before the first."""
+    return all(entry.step == "waiting" or entry.by_itself for entry in journal.nodes) and not journal.ended
+
+
+def _describe_finding(finding: Finding) -> str:
+    return f"{finding.id} {finding.object}: {finding.message} -> {finding.remedy}"
