@@ -66,8 +66,11 @@ class ActionModule(ClusterAction):
         if step == "finish":
             lacking = "it has no result"
             return {"results": {matched[host]: hostvars[host].get("kubewin_upgrade_result", lacking) for host in batch}}
-        steps = ("kubewin_upgrade_begun", "kubewin_upgrade_finished")
-        messages = [(variables.get(name) or {}).get("msg") for name in steps for variables in host_variables]
+        if step == "follow":
+            return {}
+        steps = ("kubewin_upgrade_begun", "kubewin_upgrade_finished", "kubewin_upgrade_followed")
+        hosts = (*host_variables, self.task_vars)
+        messages = [(variables.get(name) or {}).get("msg") for name in steps for variables in hosts]
         return {"failures": list(dict.fromkeys(filter(None, messages)))}
 
     def sum_up(self) -> None:

@@ -38,10 +38,10 @@ options:
       - V(begin) cordons and drains the nodes of O(batch). It fails unless the upgrade may start them now.
       - V(finish) records O(results), then checks, verifies and uncordons the nodes whose tasks ran. A node whose tasks began and that has
         no result fails. It fails if a node failed.
-      - V(end) fails nodes whose tasks did not end. With the hooks V(none) and V(wmco) it upgrades all nodes. After the last node it verifies
-        and compares all volumes. It gives the Lease back.
+      - V(follow) upgrades all nodes, with the hooks V(none) and V(wmco). It ends early if the upgrade pauses, and fails if a node failed.
+      - V(end) fails nodes whose tasks did not end. After the last node it verifies and compares all volumes. It gives the Lease back.
     type: str
-    choices: [prepare, begin, finish, end]
+    choices: [prepare, begin, finish, follow, end]
     required: true
   name:
     description:

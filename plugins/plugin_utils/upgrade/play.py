@@ -106,14 +106,23 @@ class UpgradeSteps:
         self._result.update(nodes=list(decision.journal.due), at=time.time())
 
     def finish(self) -> None:
-        """Finish the nodes whose tasks ran. Step end of the playbook, which follows the last node, takes the Lease again."""
+        """Finish the nodes whose tasks ran. Step end of the playbook takes the Lease again after the last node."""
         self._record(self._upgrade.finish(self._options["results"]))
         self.over = self._result["outcome"] == "finished"
 
+    def follow(self) -> None:
+        """Upgrade the nodes that are left, with the hooks none and wmco."""
+        self._record(self._upgrade.follow())
+
     def end(self) -> None:
-        """Upgrade what is left, or settle what the play left, then verify, compare and report."""
+        """Settle what the play left, then verify, compare and report."""
         self.over = True
-        decision = self._settle() if self._options["hook"] == "tasks" else self._upgrade.follow()
+        journal, failures = self._upgrade.open(), self._options["failures"]
+        if failures and not journal.due and journal.state not in ("paused", "stopped"):
+            # The play ended early for another reason than a node or a pause.
+            self._summarize(journal, "stopped")
+            raise UpgradeStepError("\n".join(failures), "stopped")
+        decision = self._upgrade.settle()
         journal, outcome = decision.journal, name_outcome(decision)
         if outcome == "settled":
             # Nodes are left whose hosts were outside of --limit or of the inventory.
@@ -127,14 +136,6 @@ class UpgradeSteps:
             raise UpgradeStepError(f"Node {', '.join(waiting)}: its tasks did not run. Run again.", "stopped")
         if outcome == "finished":
             self._conclude(journal)
-
-    def _settle(self) -> Decision:
-        """Of the user's play. UpgradeStepError if it ended early for another reason than a node or a pause."""
-        journal, failures = self._upgrade.open(), self._options["failures"]
-        if failures and not journal.due and journal.state not in ("paused", "stopped"):
-            self._summarize(journal, "stopped")
-            raise UpgradeStepError("\n".join(failures), "stopped")
-        return self._upgrade.settle()
 
     def _conclude(self, journal: Journal) -> None:
         """Verify and compare after the last node, once an upgrade."""
