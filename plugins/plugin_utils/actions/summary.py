@@ -343,13 +343,3 @@ def _name_verdict(node: Mapping[str, Any]) -> str:
 
 def _find_worst(verdicts: Iterable[str]) -> str:
     return min(verdicts, key=lambda verdict: _ORDER.index(verdict) if verdict in _ORDER else 0, default="not checked")
-
-
-def describe_failure(result: Mapping[str, Any], task: str) -> str:
-    """Why a task failed: each message once, one a line. result: of one task, or of a loop with its results."""
-    if result.get("_ansible_no_log") or result.get("censored"):
-        return f"{task} failed; no_log hides why"
-    # A module may return results of its own, which are no items of a loop.
-    items = [item for item in result.get("results") or [] if isinstance(item, Mapping) and item.get("failed")]
-    messages = [str(item["msg"]) for item in items or [result] if item.get("msg")]
-    return "\n".join(dict.fromkeys(messages)) or f"{task} failed without a message"

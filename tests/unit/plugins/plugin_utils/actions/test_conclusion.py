@@ -1,11 +1,44 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why a task failed is its message, that of each failed item of a loop, or at least the name of the task."""
+"""How a run ends, and why: the message of a task, that of each failed item of a loop, or at least the name of the task."""
 
 from __future__ import annotations
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import describe_failure
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.commands import Invocation
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.conclusion import (
+    conclude,
+    describe_failure,
+    read_work,
+)
+
+OPTIONS = dict.fromkeys(["result", "outcome"]) | {"next": []}
+OPTIONS |= dict.fromkeys(["nodes", "rescue", "removed", "accept_unproven"], False)
+
+
+@pytest.mark.parametrize(
+    ("options", "check", "outcome"),
+    [
+        ({}, False, "done"),
+        ({"result": {"outcome": "paused"}}, False, "paused"),
+        ({"result": {"msg": "no room"}}, False, "failed"),
+        ({"result": {"msg": "no room", "changed": True}}, False, "failed"),
+        ({"result": {"msg": "no room", "changed": False}}, False, "refused"),
+        ({"result": {"msg": "no room", "changed": False, "outcome": "failed"}}, False, "failed"),
+        ({"result": {"msg": "no room"}, "outcome": "refused"}, False, "refused"),
+        ({"result": {"msg": "no room", "outcome": "failed"}}, True, "refused"),
+    ],
+)
+def test_a_run_that_fails_before_its_first_change_is_refused(
+    options: dict[str, Any], check: bool, outcome: str
+) -> None:
+    all_options: dict[str, Any] = {**OPTIONS, **options}
+    work = read_work(all_options, {}, check=check, refusal="")
+    summary, _text = conclude(all_options, {}, work, Invocation(), check=check)
+    assert summary["outcome"] == outcome
 
 
 def test_a_task_reports_why() -> None:
