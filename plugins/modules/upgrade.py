@@ -237,8 +237,8 @@ nodes:
   type: list
   elements: str
   sample: [win-1]
-at:
-  description: When the tasks may run, in seconds since 1970.
+deadline:
+  description: When the tasks of these nodes have to end by O(node_timeout), in seconds since 1970.
   returned: with O(step=begin)
   type: float
 proceed:

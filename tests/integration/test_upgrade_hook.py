@@ -37,8 +37,8 @@ def find_failures(
     record_renewal(lease, read_uptime() + renewed)
     hook = folder / "hook.yml"
     hook.write_text(json.dumps(tasks), encoding="utf-8")
-    inputs = {"upgrade_tasks": str(hook), "upgrade_node_timeout": timeout}
-    begun = {"at": "{{ now().timestamp() }}", "held": f"{lease}.held"}
+    inputs = {"upgrade_tasks": str(hook)}
+    begun = {"deadline": f"{{{{ now().timestamp() + {timeout} }}}}", "held": f"{lease}.held"}
     node = {
         "ansible.builtin.include_tasks": str(TASKS / "upgrade_tasks.yml"),
         "vars": {"kubewin_upgrade_node": "{{ inventory_hostname }}", "kubewin_inputs": inputs},

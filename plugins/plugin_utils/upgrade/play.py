@@ -103,7 +103,7 @@ class UpgradeSteps:
         self._record(decision)
         if self._result["outcome"] == "paused":
             raise UpgradeStepError(decision.journal.why, "paused")
-        self._result.update(nodes=list(decision.journal.due), at=time.time())
+        self._result.update(nodes=list(decision.journal.due), deadline=time.time() + self._options["node_timeout"])
 
     def finish(self) -> None:
         """Finish the nodes whose tasks ran. Step end of the playbook takes the Lease again after the last node."""

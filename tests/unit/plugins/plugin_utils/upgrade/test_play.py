@@ -1,0 +1,50 @@
+# Copyright (c) 2026, kubewin.csi contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The last step of a play that ended early reports why, and continues no node."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import EndRun
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Journal, NodeEntry, UpgradeTarget
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.play import UpgradeStepError, UpgradeSteps
+
+
+def end(result: dict[str, Any], state: Any, failures: list[str]) -> list[str]:
+    """Perform the step on a journal with a node in progress; what it did with the nodes."""
+    entry = NodeEntry("win-1", 0, step="drain")
+    journal, done = Journal("nine", "none", UpgradeTarget(), "", (entry,), state=state), list[str]()
+
+    def settle() -> EndRun:
+        done.append("settle")
+        return EndRun(journal)
+
+    fake: Any = SimpleNamespace(
+        open=lambda: journal, settle=settle, journal_store=SimpleNamespace(location="ConfigMap kubewin/nine")
+    )
+    steps = UpgradeSteps(fake, fake, {"failures": failures}, fake, result)
+    try:
+        steps.end()
+    finally:
+        assert steps.over
+    return done
+
+
+def test_nodes_in_progress_stay_as_they_are_after_a_step_that_failed() -> None:
+    result: dict[str, Any] = {}
+    with pytest.raises(UpgradeStepError, match="the API server does not answer") as error:
+        end(result, "open", ["the API server does not answer"])
+    assert error.value.reason == "stopped"
+    assert result["outcome"] == "stopped"
+    assert result["journal"][0]["step"] == "drain"
+    assert result["next"] == ["upgrade"]
+
+
+def test_a_pause_is_no_failure() -> None:
+    result: dict[str, Any] = {}
+    assert end(result, "paused", ["an approval is required"]) == ["settle"]
+    assert result["outcome"] == "paused"
