@@ -32,7 +32,7 @@ def find_doubted_templates(
         template = plugins.get((pod.namespace, pod.owner))
         if template is None or template.plugin is None or pod.plugin is None:
             continue
-        if not template.plugin.gate.made(pod.plugin):
+        if not template.plugin.gate.is_current(pod.plugin):
             doubted[template.key] = template
     return tuple(doubted.values())
 

@@ -156,7 +156,7 @@ class HostApplier:
     def _verify(self, answers: Answers, failure: Failure | None) -> None:
         """See that what was staged is the desired release, once a scanner lets it be read."""
 
-        def again() -> Failure | None:
+        def read_hash_again() -> Failure | None:
             nonlocal answers
             answers, hash_failure = self.node.chain(
                 stage.build_hash_steps(self.desired, self._run), timeout=self.limits.line
@@ -164,7 +164,7 @@ class HostApplier:
             return hash_failure
 
         if failure is not None and (failure.label, failure.code) == ("hash", SHARING_VIOLATION):
-            failure = self._retry_while_scanned("hash", again)
+            failure = self._retry_while_scanned("hash", read_hash_again)
         self._check_staging(failure)
         stage.check_digest(self.desired, answers.text("hash"))
 

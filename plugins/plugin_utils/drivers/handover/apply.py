@@ -113,7 +113,7 @@ class HandoverExecutor:
             else:
                 theirs.append(replace(self._side(item, nodes), owner=owner))
         own_plugin = installed_plugin or self._definition
-        record_of = self._begun()
+        record_of = self._read_record()
         waiting = WaitingNode.from_object(installed_plugin) if installed_plugin is not None else None
         return HandoverState(
             driver=driver,
@@ -121,7 +121,7 @@ class HandoverExecutor:
             ours=None if own_plugin is None else self._side(own_plugin, nodes),
             theirs=tuple(theirs),
             begun=record_of.get("replaced", ""),
-            left=tuple(sorted({str(pod["spec"]["nodeName"]) for pod in self.replaced()})),
+            left=tuple(sorted({str(pod["spec"]["nodeName"]) for pod in self.list_replaced_pods()})),
             waiting="" if waiting is None else waiting.node,
             uses=read_uses(client, driver) if driver.drain_to else (),
         )
@@ -129,7 +129,7 @@ class HandoverExecutor:
     def _side(self, item: Mapping[str, Any], nodes: Sequence[ObservedNode]) -> HandoverSide:
         facts = DaemonSetFacts.from_object(item)
         reasons = {node.name: explain_exclusion(facts, node) for node in nodes}
-        pods = self.pods(item) if "uid" in item["metadata"] else []
+        pods = self.list_pods(item) if "uid" in item["metadata"] else []
         return HandoverSide(
             namespace=facts.namespace,
             name=facts.name,
@@ -142,14 +142,14 @@ class HandoverExecutor:
             },
         )
 
-    def daemon_set(self, namespace: str, name: str) -> Object:
+    def read_daemon_set(self, namespace: str, name: str) -> Object:
         """A DaemonSet that must be there."""
         live = self._client.get(kinds.DAEMON_SET, name, namespace)
         if live is None:
             raise ClusterError(f"DaemonSet {namespace}/{name} no longer exists. Run again", "conflict")
         return live
 
-    def ours(self) -> Object:
+    def read_own_daemon_set(self) -> Object:
         """Our DaemonSet that serves the driver."""
         for item in self._client.list(kinds.DAEMON_SET).items:
             observed = ObservedDaemonSet.from_object(item)
@@ -159,16 +159,16 @@ class HandoverExecutor:
             f"this collection's DaemonSet of {self._driver.title} no longer exists. Run again", "conflict"
         )
 
-    def pods(self, daemon_set: Mapping[str, Any], node: str = "") -> list[Object]:
+    def list_pods(self, daemon_set: Mapping[str, Any], node: str = "") -> list[Object]:
         """The pods that a DaemonSet controls."""
         metadata = daemon_set["metadata"]
         return [
             pod
-            for pod in self._listed(str(metadata["namespace"]), build_selector(daemon_set), node)
+            for pod in self._select_pods(str(metadata["namespace"]), build_selector(daemon_set), node)
             if is_owned_by(metadata["uid"], pod)
         ]
 
-    def _listed(self, namespace: str, selector: str, node: str = "") -> list[Object]:
+    def _select_pods(self, namespace: str, selector: str, node: str = "") -> list[Object]:
         field = f"spec.nodeName={node}" if node else None
         return list(self._client.list(kinds.POD, namespace, label_selector=selector, field_selector=field).items)
 
@@ -186,25 +186,25 @@ class HandoverExecutor:
                 return {}
             return make_exclusion_patch(live, nodes, waiting)
 
-        metadata = self.ours()["metadata"]
+        metadata = self.read_own_daemon_set()["metadata"]
         name, namespace = metadata["name"], metadata["namespace"]
         return modify(self._client, kinds.DAEMON_SET, name, namespace, patch, manager=_MANAGER, required=True)
 
     # Somebody's to ours
 
-    def _begun(self) -> Mapping[str, str]:
+    def _read_record(self) -> Mapping[str, str]:
         return read_begun_handover(self._client, self._driver, self._namespace)
 
-    def replaced(self) -> list[Object]:
+    def list_replaced_pods(self) -> list[Object]:
         """Pods of the replaced plugin that still run: adopted and annotated, or orphaned."""
-        record = self._begun()
+        record = self._read_record()
         if not record:
             return []
-        marked = self._listed(self._namespace, f"{REPLACED}={self._driver.key}")
+        marked = self._select_pods(self._namespace, f"{REPLACED}={self._driver.key}")
         names = {pod["metadata"]["name"] for pod in marked}
         orphans = [
             pod
-            for pod in self._listed(self._namespace, record["selector"])
+            for pod in self._select_pods(self._namespace, record["selector"])
             if pod["metadata"]["name"] not in names and not pod["metadata"].get("ownerReferences")
         ]
         return [pod for pod in [*marked, *orphans] if pod["spec"].get("nodeName")]
@@ -226,8 +226,8 @@ class HandoverExecutor:
             }
             Applier(self._client).apply([make_record(self._driver, namespace, data)])
             self.delete(kinds.DAEMON_SET, live, "Orphan")
-        uid = self._begun().get("uid")
-        self.until(
+        uid = self._read_record().get("uid")
+        self.wait_until(
             f"deleted DaemonSet {namespace}/{name}; its pods stay",
             lambda: (
                 not any(item["metadata"]["uid"] == uid for item in self._client.list(kinds.DAEMON_SET, namespace).items)
@@ -240,7 +240,7 @@ class HandoverExecutor:
         """Label the orphaned pods, so that our DaemonSet adopts them and their origin stays known."""
         selected = (self._definition or {})["spec"]["selector"]["matchLabels"]
         labels = {REPLACED: self._driver.key, **selected}
-        for pod in self.replaced():
+        for pod in self.list_replaced_pods():
             uid = pod["metadata"]["uid"]
 
             def patch(live: Object, uid: str = uid) -> Object:
@@ -255,7 +255,7 @@ class HandoverExecutor:
 
     def finish_record(self) -> None:
         """Keep the copy of what was replaced, and record that the hand-over is complete."""
-        if record := self._begun():
+        if record := self._read_record():
             Applier(self._client).apply([make_record(self._driver, self._namespace, {**record, "state": "finished"})])
 
     # Both
@@ -290,7 +290,7 @@ class HandoverExecutor:
                 "busy",
             )
 
-    def cordoned_nodes(self) -> list[str]:
+    def list_cordoned_nodes(self) -> list[str]:
         """Nodes that this run or an interrupted one cordoned for a hand-over."""
         return [
             str(node["metadata"]["name"])
@@ -302,16 +302,16 @@ class HandoverExecutor:
         """Remove the cordon of a hand-over; whether there was one."""
         return modify(self._client, kinds.NODE, node, None, lambda live: plan_uncordon(live, _REASON))
 
-    def until(self, condition: str, come: Callable[[], bool], deadline: float, otherwise: str) -> None:
+    def wait_until(self, condition: str, come: Callable[[], bool], deadline: float, otherwise: str) -> None:
         """Wait until come() is true, with progress; ClusterError after the deadline."""
         began = time.monotonic()
         while not come():
             if time.monotonic() > deadline:
                 raise ClusterError(otherwise, "timeout")
-            self.awaits(condition, began, deadline)
+            self.report_wait(condition, began, deadline)
             time.sleep(_LOOK_AGAIN)
 
-    def awaits(self, condition: str, began: float, deadline: float) -> None:
+    def report_wait(self, condition: str, began: float, deadline: float) -> None:
         """Report what the run waits for. began, deadline: values of time.monotonic."""
         self._waits.report(Awaited(f"waiting until {condition}", time.monotonic() - began, deadline - began))
 
@@ -319,9 +319,9 @@ class HandoverExecutor:
         """Wait until an observed pod no longer exists. title: the pod, as text."""
         metadata, node = pod["metadata"], pod["spec"]["nodeName"]
 
-        def ended() -> bool:
+        def is_deleted() -> bool:
             live = self._client.get(kinds.POD, metadata["name"], metadata["namespace"])
             return live is None or live["metadata"]["uid"] != metadata["uid"]
 
         otherwise = f"{title} is still on {node}. Check it with kubectl describe"
-        self.until(f"{title} on {node} ends", ended, deadline, otherwise)
+        self.wait_until(f"{title} on {node} ends", is_deleted, deadline, otherwise)

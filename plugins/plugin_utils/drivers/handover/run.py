@@ -95,7 +95,7 @@ class HandoverRun:
         changed = self.begin(plan)
         for node in plan.nodes:
             changed = self._hand_over(node) or changed
-        for node in self._stage.cordoned_nodes():
+        for node in self._stage.list_cordoned_nodes():
             changed = self._stage.uncordon(node) or changed
         finished, kept = self.finish(self.read_plan())
         return changed or finished, kept
@@ -121,7 +121,7 @@ class HandoverRun:
         parts = {
             "handed over": plan.done,
             "still to hand over": plan.nodes,
-            "cordoned by a hand-over": self._stage.cordoned_nodes(),
+            "cordoned by a hand-over": self._stage.list_cordoned_nodes(),
         }
         return "; ".join(f"{part}: {', '.join(names) or 'none'}" for part, names in parts.items())
 
@@ -136,7 +136,7 @@ class HandoverRun:
         if not plan.nodes:
             return False
         if self._options["direction"] == "to_platform":
-            before = self._stage.ours()
+            before = self._stage.read_own_daemon_set()
             return self._stage.keep_off(list_excluded_nodes(before), WaitingNode.from_object(before))
         namespace, dummy, name = self._options["replace"].partition("/")
         self._stage.orphan(namespace, name, time.monotonic() + self._options["timeout"])
@@ -160,14 +160,18 @@ class HandoverRun:
     def _hand_to_platform(self, plan: Handover, node: str) -> bool:
         if plan.other is None:
             raise ClusterError("no DaemonSet to hand over to", "handover_refused")
-        theirs = self._stage.daemon_set(plan.other.namespace, plan.other.name)
-        own_plugin = self._stage.ours()
+        theirs = self._stage.read_daemon_set(plan.other.namespace, plan.other.name)
+        own_plugin = self._stage.read_own_daemon_set()
         before = tuple(name for name in list_excluded_nodes(own_plugin) if name != node)
         # Looked at before it is sent away, which may be done at once.
-        own_pods = self._stage.pods(own_plugin, node)
+        own_pods = self._stage.list_pods(own_plugin, node)
         waiting = WaitingNode.from_object(own_plugin)
         if waiting is None or waiting.node != node:
-            runs = {self._identify_run(pod) for pod in self._stage.pods(theirs, node)} - {_NEVER} if own_pods else set()
+            runs = (
+                {self._identify_run(pod) for pod in self._stage.list_pods(theirs, node)} - {_NEVER}
+                if own_pods
+                else set()
+            )
             waiting = WaitingNode(node, frozenset(runs))
         deadline = time.monotonic() + self._options["timeout"]
         proven = False
@@ -192,15 +196,15 @@ class HandoverRun:
         """Wait until the other plugin has started anew: ours took its sockets along."""
 
         def has_restarted() -> bool:
-            runs = {self._identify_run(pod) for pod in self._stage.pods(theirs, node)} - {_NEVER}
+            runs = {self._identify_run(pod) for pod in self._stage.list_pods(theirs, node)} - {_NEVER}
             return bool(runs) and not runs & stale
 
         if self._options["restart_pod"]:
-            for pod in self._stage.pods(theirs, node):
+            for pod in self._stage.list_pods(theirs, node):
                 if self._identify_run(pod) in stale:
                     self._stage.delete(kinds.POD, pod)
         metadata = theirs["metadata"]
-        self._stage.until(
+        self._stage.wait_until(
             f"the other plugin restarts on {node}",
             has_restarted,
             deadline,
@@ -220,11 +224,11 @@ class HandoverRun:
         deadline = time.monotonic() + _BACK
 
         def is_running() -> bool:
-            pods = self._stage.pods(self._stage.ours(), node)
+            pods = self._stage.list_pods(self._stage.read_own_daemon_set(), node)
             return any(self._identify_run(pod) != _NEVER for pod in pods)
 
         condition = f"this collection's plugin runs on {node}"
-        self._stage.until(
+        self._stage.wait_until(
             condition,
             is_running,
             deadline,
@@ -233,10 +237,10 @@ class HandoverRun:
 
     def _hand_to_kubewin(self, node: str) -> bool:
         deadline = time.monotonic() + self._options["timeout"]
-        for pod in [pod for pod in self._stage.replaced() if pod["spec"]["nodeName"] == node]:
+        for pod in [pod for pod in self._stage.list_replaced_pods() if pod["spec"]["nodeName"] == node]:
             self._stage.delete(kinds.POD, pod)
             self._stage.wait_for_end(pod, f"pod {pod['metadata']['name']}", deadline)
-        self._require_working(self._stage.ours(), node, deadline)
+        self._require_working(self._stage.read_own_daemon_set(), node, deadline)
         return True
 
     def _require_working(self, daemon_set: Mapping[str, Any], node: str, deadline: float) -> None:
@@ -261,7 +265,7 @@ class HandoverRun:
 
         def report(evaluation: Evaluation) -> None:
             problems = "; ".join(problem.message for verdict in evaluation.nodes for problem in verdict.problems)
-            self._stage.awaits(problems or working, began, deadline)
+            self._stage.report_wait(problems or working, began, deadline)
 
         # Red may be the old plugin that is about to be deleted; it counts only if it lasts.
         return wait_for_gate(

@@ -97,7 +97,7 @@ def find_state(
     nodes = {node.name: node for node in picture.nodes if explain_exclusion(daemon_set, node) is None}
     chosen_nodes = [name for name in options.nodes if name in nodes] if options.nodes else sorted(nodes)
     pods = {pod.node: pod for pod in picture.pods if not pod.deleting and pod.uid not in deleted}
-    old = {name: pods[name] for name in sorted(nodes) if name in pods and not daemon_set.made(pods[name])}
+    old = {name: pods[name] for name in sorted(nodes) if name in pods and not daemon_set.is_current(pods[name])}
     done = {name for name in nodes if name in working and name not in old}
     down = tuple(name for name in chosen_nodes if not nodes[name].ready and name not in done)
     order = tuple(name for name in chosen_nodes if name not in down)

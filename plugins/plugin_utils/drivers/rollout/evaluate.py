@@ -263,7 +263,7 @@ def _check_pod(
         message = f"pod {pod.name} has been Ready since before the node booted at {host.boot_time:%Y-%m-%d %H:%M:%SZ}"
         yield GateProblem("CSI-G12", "waiting", message, f"kubectl -n {daemon_set.namespace} delete pod {pod.name}")
         return
-    if not daemon_set.made(pod):
+    if not daemon_set.is_current(pod):
         message = f"pod {pod.name} still runs an older template"
         remedy = f"if nothing replaces it: kubectl -n {daemon_set.namespace} delete pod {pod.name}"
         yield GateProblem("CSI-G14", "waiting", message, remedy)

@@ -100,7 +100,7 @@ class RolloutView:
     def load(self) -> None:
         """Read everything once."""
         self.read_providers()
-        for source in self._sources():
+        for source in self._list_sources():
             self._objects[source.kind], self._versions[source.kind] = self._list(source)
 
     def read_providers(self) -> None:
@@ -116,7 +116,7 @@ class RolloutView:
 
     def watch(self) -> None:
         """Keep watching in the background; the threads end soon after `stop`, or with the process."""
-        for source in self._sources():
+        for source in self._list_sources():
             arguments = (source, self._versions[source.kind])
             threading.Thread(target=self._follow, args=arguments, daemon=True).start()
 
@@ -175,11 +175,11 @@ class RolloutView:
             pods=[PodFacts.from_object(pod) for pod in self._objects[kinds.POD].values()],
             hosts=self._hosts,
             events=self._events,
-            other_providers={node.name: self._others_on(node) for node in nodes} if self._providers else {},
+            other_providers={node.name: self._list_other_providers(node) for node in nodes} if self._providers else {},
             logs=self._logs,
         )
 
-    def _others_on(self, node: ObservedNode) -> list[str]:
+    def _list_other_providers(self, node: ObservedNode) -> list[str]:
         # One without a Ready pod only claims to provide the driver, and registers nothing anywhere.
         return [
             f"{provider.namespace}/{provider.name}"
@@ -187,7 +187,7 @@ class RolloutView:
             if provider.ready and explain_exclusion(provider, node) is None
         ]
 
-    def _sources(self) -> Sequence[_Source]:
+    def _list_sources(self) -> Sequence[_Source]:
         target = self._target
         pods = {"label_selector": target.selector or f"app={target.driver.app_label}"}
         return (

@@ -90,7 +90,7 @@ class DaemonSetFacts:
             template=template,
         )
 
-    def made(self, pod: PodFacts) -> bool:
+    def is_current(self, pod: PodFacts) -> bool:
         """Whether a pod is of the template as it is now, by the hash of its revision; by its generation where that is not known."""
         if self.revision:
             return pod.revision == self.revision

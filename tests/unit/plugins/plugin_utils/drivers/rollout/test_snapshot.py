@@ -154,10 +154,10 @@ def test_a_template_is_found_by_what_it_holds_and_not_by_its_number() -> None:
 
 def test_a_pod_of_a_restored_template_is_not_replaced() -> None:
     back = daemon_set(template_generation="3", revision="old")
-    assert not back.made(pod("win-1", template_generation="3", revision="new"))
-    assert back.made(pod("win-1", template_generation="1", revision="old"))
-    assert not back.made(pod("win-1", template_generation="2", revision="new"))
+    assert not back.is_current(pod("win-1", template_generation="3", revision="new"))
+    assert back.is_current(pod("win-1", template_generation="1", revision="old"))
+    assert not back.is_current(pod("win-1", template_generation="2", revision="new"))
     # Without a known revision, the generation counts.
-    assert not daemon_set(template_generation="3", revision="").made(
+    assert not daemon_set(template_generation="3", revision="").is_current(
         pod("win-1", template_generation="1", revision="old")
     )
