@@ -112,7 +112,7 @@ def describe_host(host: HostResult) -> dict[str, Any]:
     return {
         "name": host.name,
         "node": host.node,
-        "problem": unread or str(host.evidence.get("problem") or host.evidence.get("msg") or ""),
+        "problem": unread or str(host.evidence.get("problem") or ""),
         "csi_proxy": brief(host.state)[0] if host.state else "",
         "findings": [dict(finding) for finding in host.state.get("findings") or ()],
         "parts": [dict(part) for part in host.evidence.get("parts") or ()],

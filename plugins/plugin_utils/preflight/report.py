@@ -264,10 +264,11 @@ def name_cluster(options: Mapping[str, Any]) -> str:
     if not kubeconfig and "KUBERNETES_SERVICE_HOST" in os.environ:
         # In a pod the service account is used, which has no context.
         return ""
-    config: Any = importlib.import_module("kubernetes.config")
     try:
+        config: Any = importlib.import_module("kubernetes.config")
         dummy, active = config.list_kube_config_contexts(config_file=kubeconfig)
-    except config.ConfigException:
+    except Exception:
+        # The client reports what is wrong with the file, or that the package is missing.
         return ""
     return str(active["name"])
 

@@ -137,6 +137,18 @@ def test_a_report_names_the_context_of_its_cluster(tmp_path: Path, monkeypatch: 
         assert name_cluster(options) == expected
 
 
+@pytest.mark.parametrize("content", ["a: [", "text", "{}"])
+def test_a_kubeconfig_that_cannot_be_read_is_left_to_the_client_to_report(
+    content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("K8S_AUTH_CONTEXT", "K8S_AUTH_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    kubeconfig = tmp_path / "config"
+    kubeconfig.write_text(content, encoding="utf-8")
+    assert name_cluster({"kubeconfig": str(kubeconfig)}) == ""
+    assert name_cluster({"kubeconfig": str(tmp_path)}) == ""
+
+
 def test_a_run_is_refused_for_what_it_would_break_and_for_nothing_else(tmp_path: Path) -> None:
     """On a cluster with a blocker of its own: only taking the driver from a node with volumes stops the run."""
     world = SITUATIONS["a_raw_block_volume"].world()
