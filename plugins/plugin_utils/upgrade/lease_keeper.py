@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ..kube.connect import connect
 from ..kube.errors import ClusterError
@@ -59,8 +59,7 @@ def start_keeper(path: str, renewed_at: float, holder: str, namespace: str, acce
         stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, text=True,
     )  # fmt: skip
     Path(path).write_text(identify_process(program.pid), encoding="utf-8")
-    assert program.stdin is not None
-    with program.stdin as stdin:
+    with cast("Any", program.stdin) as stdin:
         json.dump(document, stdin)
 
 
