@@ -16,11 +16,6 @@ PLUGIN_UTILS = PLUGINS / "plugin_utils"
 # csi_proxy_info returns these dataclasses with all their fields.
 FACTS_RETURNED_WHOLE = PLUGIN_UTILS / "windows" / "model.py"
 
-# Facts that a catalog entry states before a plan needs them; each is described in its docstring.
-STATED_ONLY = {
-    "RemainingObject": {"kept"},
-}
-
 # "name:" or "one, other:" at the start of a sentence, which is how docstrings here describe fields.
 _DESCRIBED = re.compile(r"(?:^|[.)]\s+)((?:[a-z][a-z0-9_]*, )*[a-z][a-z0-9_]*)(?: \([^)]*\))?: ")
 
@@ -70,11 +65,10 @@ SHAPES = pytest.mark.parametrize("shape", shapes(), ids=lambda shape: shape.name
 
 @SHAPES
 def test_every_field_is_read(shape: Shape) -> None:
-    assert shape.fields - READ == STATED_ONLY.get(shape.name, set())
+    assert not shape.fields - READ
 
 
 @SHAPES
 def test_the_docstring_names_fields_that_exist(shape: Shape) -> None:
     described = {name for group in _DESCRIBED.findall(shape.doc) for name in group.split(", ")}
     assert described <= shape.fields
-    assert STATED_ONLY.get(shape.name, set()) <= described
