@@ -98,9 +98,9 @@ def run(step: Step, lane: Lane, collections: Path, pythons: Mapping[str, Python]
     """Run the sanity tests of one ansible-core line on what ships; with `whole` the main line reads the tests too.
 
     Without `whole`, each line runs under its lane's own Python, which are the oldest and the newest one between them, and
-    only the main line runs ONCE, which take long and read the same code everywhere, and imports each file by itself. The
-    others import what Ansible loads, and with it what that uses. `make torture` runs all tests on every line and every Python,
-    because each line brings another pylint, which takes longest over the tests: ruff and mypy read those daily.
+    imports what Ansible loads, and with it what that uses, instead of each file by itself with all that it uses. Only the main
+    line runs ONCE, which take long and read the same code everywhere. `make torture` runs all tests on every line and every
+    Python, because each line brings another pylint, which takes longest over the tests: ruff and mypy read those daily.
     """
     ignores = [name for name in tree.listed() if re.fullmatch(r"tests/sanity/ignore-.*\.txt", name)]
     if ignores:
@@ -116,11 +116,11 @@ def run(step: Step, lane: Lane, collections: Path, pythons: Mapping[str, Python]
         }
         minor = ".".join(lane.python_version.split(".")[:2])
         command: list[str | Path] = [lane.bin / "ansible-test", "sanity", "--local", "--color", "no"]
+        runs = [command]
         if not whole:
             command += ["--python", minor]
-        runs = [command]
-        if not whole and lane.name != MAIN:
-            skipped = [word for name in (*ONCE, "import") for word in ("--skip-test", name)]
-            runs = [[*command, *skipped], [*command, "--test", "import", *LOADED]]
+            skipped = ["import", *([] if lane.name == MAIN else ONCE)]
+            without = [word for name in skipped for word in ("--skip-test", name)]
+            runs = [[*command, *without], [*command, "--test", "import", *LOADED]]
         for words in runs:
             step.run(words, cwd=own, env=environment)
