@@ -16,6 +16,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.lease_keeper i
     release_keeper,
     start_keeper,
 )
+from lab.handle import eventually
 
 SECRET = "hunter2"
 
@@ -25,7 +26,9 @@ def test_credentials_are_neither_on_the_command_line_nor_in_a_file(tmp_path: Pat
     access = {"host": "https://127.0.0.1:1", "api_key": SECRET}
     start_keeper(str(path), read_uptime(), identify_process(run.pid), "kubewin", access)
     keeper = path.read_text(encoding="utf-8")
-    command = Path(f"/proc/{keeper.rpartition('/')[2].partition('-')[0]}/cmdline").read_bytes()
+    cmdline = Path(f"/proc/{keeper.rpartition('/')[2].partition('-')[0]}/cmdline")
+    # Popen returns when the new program has closed what it inherits; a moment later the kernel shows its words.
+    command = eventually(cmdline.read_bytes, "the command line of the keeper")
     try:
         assert str(path).encode() in command
         assert SECRET.encode() not in command
