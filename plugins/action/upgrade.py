@@ -18,6 +18,7 @@ from ..modules import preflight_info, volume_data
 from ..modules import upgrade as module
 from ..modules import verify as verification
 from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ..plugin_utils.actions.conclusion import describe_failure
 from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ..plugin_utils.data.run import DataRun, check_options
 from ..plugin_utils.drivers.installed import find_node_plugins
@@ -64,8 +65,7 @@ class ActionModule(ClusterAction):
         if step == "begin":
             return {"batch": [matched[host] for host in batch]}
         if step == "finish":
-            lacking = "it has no result"
-            return {"results": {matched[host]: hostvars[host].get("kubewin_upgrade_result", lacking) for host in batch}}
+            return {"results": {matched[host]: describe_result(hostvars[host]) for host in batch}}
         if step == "follow":
             return {}
         steps = ("kubewin_upgrade_begun", "kubewin_upgrade_finished", "kubewin_upgrade_followed")
@@ -219,6 +219,16 @@ class ActionModule(ClusterAction):
             else:
                 results[node] = ""
         return results
+
+
+def describe_result(variables: Mapping[str, Any]) -> str:
+    """Why a task of the user failed on a host, empty if all succeeded. variables: of the host, with what the play stored after the tasks."""
+    stored = variables.get("kubewin_upgrade_result", "it has no result")
+    if not isinstance(stored, Mapping):
+        return str(stored)
+    result = variables["ansible_failed_result"]
+    hidden = {"censored": stored["hidden"] or result.get("censored")}
+    return f"task {stored['task']}: {describe_failure({**result, **hidden}, 'it')}"
 
 
 def shorten(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
+from ansible_collections.kubewin.csi.plugins.action.upgrade import describe_result
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.lease import read_uptime
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.lease_keeper import record_renewal
 from integration.playbooks import ROOT, Run, play
@@ -44,17 +45,19 @@ def find_failures(
         "vars": {"kubewin_upgrade_node": "{{ inventory_hostname }}", "kubewin_inputs": inputs},
     }
     held = {"ansible.builtin.set_fact": {"kubewin_upgrade_begun": begun}}
-    show = {"name": "Show", "ansible.builtin.debug": {"var": "kubewin_upgrade_result"}}
+    names = ("kubewin_upgrade_result", "ansible_failed_result")
+    stored = {name: f"{{{{ {name} | default({{}}) }}}}" for name in names}
+    show = {"name": "Show", "ansible.builtin.debug": {"msg": stored}}
     python = {"ansible_python_interpreter": "{{ ansible_playbook_python }}"}
     run = reported(folder, {"hosts": "all", "vars": {**python, **given}, "tasks": [held, node, show]}, hosts=nodes)
     assert run.code == 0, run.screen
-    return {name: str(result["kubewin_upgrade_result"]) for name, result in run.results("Show").items()}
+    return {name: describe_result(result["msg"]) for name, result in run.results("Show").items()}
 
 
 def test_a_secret_of_a_failed_task_is_not_in_the_journal(tmp_path: Path) -> None:
     fails = {"name": "Log in", "ansible.builtin.fail": {"msg": f"{SECRET} is wrong"}, "no_log": "{{ hidden }}"}
     assert find_failures(tmp_path, [fails], "win-1", "win-2", hidden="{{ kubewin_upgrade_node == 'win-1' }}") == {
-        "win-1": "task Log in failed; no_log hides its message",
+        "win-1": "task Log in: it failed; no_log hides why",
         "win-2": f"task Log in: {SECRET} is wrong",
     }
 

@@ -190,7 +190,7 @@ def test_what_tasks_do_to_an_upgrade(four: Lab, tmp_path: Path, core: str) -> No
     story.ends_in_order(batch, batch.code, "failed", "win-2", "win-3")
     assert batch.code != 0
     assert story.steps == {"win-1": "done", "win-2": "hook CSI-U07", "win-3": "hook CSI-U07", "win-4": "done"}
-    assert story.why("win-2") == "task Log in failed; no_log hides its message"
+    assert story.why("win-2") == "task Log in: it failed; no_log hides why"
     # Ansible's own line about the task may have it.
     assert SECRET not in json.dumps([journal(four, story.name), batch.ends])
     assert story.why("win-3").startswith("its tasks did not end: the host became unreachable")
