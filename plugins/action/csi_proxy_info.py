@@ -24,7 +24,7 @@ from ..plugin_utils.windows.node import WindowsHost
 
 # Ansible's name for the play of an ad hoc command.
 _AD_HOC = "Ansible Ad-Hoc"
-# What evidence has of the end of each log.
+# Bytes of the end of each log.
 _LOG_BYTES = 1024 * 1024
 
 

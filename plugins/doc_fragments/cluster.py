@@ -13,6 +13,7 @@ options:
     description:
       - Seconds to repeat requests if the API server does not answer, answers with a server error, or asks to slow down (429 with
         C(Retry-After)).
+      - A run that did not reach the API server yet asks it for 5 seconds only, because its address may be wrong.
     type: int
     default: 60
 requirements:

@@ -238,7 +238,7 @@ nodes:
   elements: str
   sample: [win-1]
 deadline:
-  description: When the tasks of these nodes have to end by O(node_timeout), in seconds since 1970.
+  description: End of O(node_timeout) for the tasks of RV(nodes), in seconds since 1970.
   returned: with O(step=begin)
   type: float
 proceed:

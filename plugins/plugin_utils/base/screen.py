@@ -13,7 +13,7 @@ from typing import Protocol
 
 
 class Screen(Protocol):
-    """Where a feature displays its lines, without secrets. show: progress, indented. warn: a warning of the task."""
+    """Displays the lines of a feature, and hides secrets. show: progress, indented. warn: a warning of the task."""
 
     def show(self, *lines: str) -> None: ...
 

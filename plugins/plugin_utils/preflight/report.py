@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads a cluster, or a snapshot of it, and makes its readiness report."""
+"""The readiness report, from its options to its files."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ NAMED = 20
 class ReadinessOptions:
     """Options of a report.
 
-    run: a planned run to evaluate. earlier: a report to compare with, and compare its file. snapshot: to report on instead of the cluster.
-    fail_on: never, blocked, unknown or warning. output_dir: empty to write no file. cluster: its name.
+    run: a planned run to evaluate. earlier: the report to compare with. compare: path of its file. snapshot: evaluated instead of the
+    cluster. fail_on: never, blocked, unknown or warning. output_dir: empty to write no file. cluster: its name.
     """
 
     target: Target = NO_TARGET
@@ -97,7 +97,7 @@ class ReadinessOptions:
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """The readiness report of a cluster. counted: the findings that decide. lines: for a terminal. paths: of written files, by kind.
+    """The readiness report of a cluster. counted: its part that decides whether it passes. lines: for a terminal. paths: of written files, by kind.
 
     failure: why it does not pass, empty if it does. reason: its stable key.
     """

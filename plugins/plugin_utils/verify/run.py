@@ -33,7 +33,8 @@ def verify(
 ) -> None:
     """Write a volume on each node and read it back; delete what this run and ended runs created.
 
-    Raises ClusterError, also if a volume lost its data or objects are left. returned: takes the result, also then. check_mode: show the plan.
+    Raises ClusterError, also if a volume lost its data or objects are left. returned: takes the result, also of a failure. check_mode: only
+    show the plan.
     """
     run = secrets.token_hex(4)
     scope = RunScope(run, request.namespace or f"{PREFIX}-{run}", not request.namespace)

@@ -21,7 +21,7 @@ _NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """The end of the gate. gate: None if nothing could be read. table: to print. reason: of the failure, empty if it passed."""
+    """The result of the gate. gate: None if nothing was read. table: to print. reason: key of the failure, empty if the gate passed."""
 
     message: str
     gate: Mapping[str, Any] | None = None
