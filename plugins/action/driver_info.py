@@ -12,7 +12,6 @@ from ..modules.driver_info import DOCUMENTATION
 from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError, read_variable
 from ..plugin_utils.actions.manifests import describe_plan, plan_objects, read_request
 from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
-from ..plugin_utils.catalog.csi_proxy import RECOMMENDED
 from ..plugin_utils.drivers import declared
 from ..plugin_utils.drivers.installed import choose_driver, find_controllers
 from ..plugin_utils.kube.connect import find_driver
@@ -31,8 +30,7 @@ class ActionModule(ClusterAction):
             # The variables that set a driver's options bear its name.
             options = self.read_options(declared.INFO, self.argument_spec, {**self._task.args, "driver": chosen})
         driver = find_driver(options["driver"])
-        release = read_variable(self._templar, self.task_vars, "csi_proxy_version") or RECOMMENDED
-        request = read_request(options, str(release))
+        request = read_request(options, read_variable(self._templar, self.task_vars, "csi_proxy_version"))
         planned, definition = plan_objects(self.connect(options), driver, request)
         if options["require"] and not planned.deployable:
             raise TaskError(planned.refusal, "refused")

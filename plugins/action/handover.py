@@ -14,7 +14,6 @@ from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError, read
 from ..plugin_utils.actions.manifests import describe_plan, plan_objects, read_request
 from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ..plugin_utils.catalog.base import Driver
-from ..plugin_utils.catalog.csi_proxy import RECOMMENDED
 from ..plugin_utils.drivers import declared
 from ..plugin_utils.drivers.handover.run import HandoverRun, describe_handover
 from ..plugin_utils.drivers.installed import choose_driver, find_node_plugins
@@ -67,8 +66,8 @@ class ActionModule(ClusterAction):
         """The objects of the driver that takes over. TaskError if it cannot be deployed."""
         spec = {**declared.make_argument_spec(declared.INFO), "replace": self.argument_spec["replace"]}
         options = self.read_options(declared.INFO, spec, {"driver": driver.key, "replace": replace})
-        release = read_variable(self._templar, self.task_vars, "csi_proxy_version") or RECOMMENDED
-        planned, definition = plan_objects(client, driver, read_request(options, str(release)))
+        request = read_request(options, read_variable(self._templar, self.task_vars, "csi_proxy_version"))
+        planned, definition = plan_objects(client, driver, request)
         if not planned.deployable:
             raise TaskError(planned.refusal, "refused")
         self.display(*describe_plan(planned.as_dict(), verbose=self.check_mode or self._display.verbosity > 0))

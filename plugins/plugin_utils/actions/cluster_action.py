@@ -70,8 +70,8 @@ class ClusterAction(ActionBase):
             if refusal := refuse_unchecked_inputs(self._task, self.task_vars):
                 raise TaskError(refusal, "inputs_unchecked")
             self._set_environment()
-            name, earlier = str(self._task.action).rpartition(".")[2], self.read_run() if self.inputs else {}
-            options = self.read_options(name, self.argument_spec, self._task.args, earlier)
+            name, defaults = str(self._task.action).rpartition(".")[2], self.read_run() if self.inputs else {}
+            options = self.read_options(name, self.argument_spec, self._task.args, defaults)
             with interruptible(self.remainder):
                 self.work(options)
         except (ClusterError, TaskError, Interrupted) as error:
@@ -142,19 +142,21 @@ class ClusterAction(ActionBase):
         return client
 
     def read_options(
-        self, module: str, spec: ArgumentSpec, given: Mapping[str, Any], earlier: Mapping[str, Any] | None = None
+        self, module: str, spec: ArgumentSpec, arguments: Mapping[str, Any], defaults: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
         """The options of a module for the cluster of this task, validated and converted. TaskError for wrong ones.
 
-        given: override those that variables set, which override what earlier tasks decide.
+        arguments: override the options that variables set, which override the defaults.
         """
-        variables = self.read_driver_variables(module, str(given.get("driver"))) | read_access(
+        variables = self.read_driver_variables(module, str(arguments.get("driver"))) | read_access(
             self._templar, self.task_vars
         )
         access = {name: value for name, value in self._task.args.items() if name in CLUSTER_ARG_SPEC}
         # Validation fills suboptions into the defaults of the spec itself.
         spec = copy.deepcopy({**CLUSTER_ARG_SPEC, **spec})
-        validated = ArgumentSpecValidator(spec).validate(to_plain({**(earlier or {}), **variables, **access, **given}))
+        validated = ArgumentSpecValidator(spec).validate(
+            to_plain({**(defaults or {}), **variables, **access, **arguments})
+        )
         options: dict[str, Any] = validated.validated_parameters
         self.secrets |= find_secrets(spec, options)
         if validated.error_messages:

@@ -54,11 +54,12 @@ def plan_objects(client: Client, driver: Driver, request: DriverRequest) -> tupl
     return planned, render(planned.rule, planned.settings) if planned.rule and planned.deployable else ""
 
 
-def read_request(options: Mapping[str, Any], csi_proxy_version: str = RECOMMENDED) -> DriverRequest:
-    """The request. Empty text counts as not given. Raises ClusterError for a wrong release."""
-    if parse_version(csi_proxy_version) is None:
+def read_request(options: Mapping[str, Any], csi_proxy_version: object = None) -> DriverRequest:
+    """The request. Empty text counts as not set. csi_proxy_version: of that variable. Raises ClusterError for a wrong release."""
+    release = str(csi_proxy_version or RECOMMENDED)
+    if parse_version(release) is None:
         raise ClusterError(
-            f"csi_proxy_version is {csi_proxy_version}, expected a release such as {RECOMMENDED}.", "configuration"
+            f"csi_proxy_version is {release}, expected a release such as {RECOMMENDED}.", "configuration"
         )
     values = {name: options[name] for name in (*declared.list_module_options(declared.INFO), "replace")}
     values |= {
@@ -73,7 +74,7 @@ def read_request(options: Mapping[str, Any], csi_proxy_version: str = RECOMMENDE
     }
     return DriverRequest(
         **named,
-        csi_proxy_version=csi_proxy_version,
+        csi_proxy_version=release,
         options={name: value for name, value in values.items() if name in TEMPLATE_OPTIONS},
     )
 
