@@ -105,7 +105,7 @@ gate:
       type: list
       elements: dict
     not_read:
-      description: Why the driver could not be read, if that failed the task.
+      description: Why the driver could not be read. Omitted if it was read.
       type: str
     problems:
       description: Problems of the driver as a whole, each with C(id), C(verdict), C(message) and C(remedy).

@@ -16,7 +16,7 @@ from .summary import RunFacts, describe_unread_hosts, has_remaining_work, render
 
 
 def read_work(options: Mapping[str, Any], variables: Mapping[str, Any], *, check: bool, refusal: str) -> dict[str, Any]:
-    """What the run did, as the result of a task: lines, next, outcome, changed, msg (why it failed) and failure_place (of that on the screen).
+    """What the run did, as the result of a task: lines, next, outcome, changed, msg (why it failed) and failure_place (where the screen has it).
 
     options: of the module summary. variables: of its task. refusal: why the run may not go on, or empty.
     """

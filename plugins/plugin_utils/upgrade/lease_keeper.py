@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The lease keeper: a program beside the run that renews its lease while the user's tasks work, and ends with the run.
 
-It records until when the lease is certainly held in a file, which the playbook reads before each task of the user: a lease whose last
-renewal is younger than its duration cannot have been taken over. So no task begins long after the keeper died. If the lease is lost,
-the keeper terminates the run.
+It records in a file until when the lease is certainly held. The playbook reads that before each task of the user, so that no task begins
+long after the keeper died: a lease cannot have been taken over before its duration has passed since its last renewal. If the lease is
+lost, the keeper terminates the run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .lease import upgrade_lease
 # Seconds for a process to end.
 _GRACE = 10.0
 _LOOK = 0.05
-# Finds the collections where Ansible's own loader found them. What decides on access is secret, so it comes from stdin.
+# Finds the collections where Ansible's own loader found them. Options for access are secret, so they come from stdin.
 _PROGRAM = f"""
 import json, sys, types
 document = json.load(sys.stdin)

@@ -29,7 +29,7 @@ class UpgradeStepError(Exception):
 
 
 class Features(Protocol):
-    """What an upgrade calls of other features. Each raises an error if it fails."""
+    """The other features that an upgrade calls. Each raises an error if it fails."""
 
     def report_readiness(self) -> None: ...
 
