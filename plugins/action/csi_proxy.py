@@ -101,7 +101,9 @@ class ActionModule(WindowsAction):
             self._refuse_mode_change(node, planned)
             return planned
         with self._cluster({}):
-            cluster_node = ClusterNode(connect(options), options["node"], check, self._show)
+            # The run has read the Node before, so an API server that does not answer restarts.
+            client = connect(options, connect_for=float(options["api_timeout"]))
+            cluster_node = ClusterNode(client, options["node"], check, self._show)
             labelled, interrupted = cluster_node.read()
         try:
             return self._work_on(node, desired, options, cluster_node, labelled, interrupted)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -94,7 +94,7 @@ def change(store: ObjectStore, host: Host, artifact: Artifact, clock: HostClock 
     action._parent, action._secrets = os.getppid(), frozenset()
     action._display = SimpleNamespace(display=lambda line: None, vv=lambda line, host: None)
     defaults = {name: spec.get("default") for name, spec in CSI_PROXY.items()}
-    given = {**defaults, "needed": True, "node": "win-1", "lock_timeout": 5, "quiesce_timeout": 5}
+    given = {**defaults, "api_timeout": 60, "needed": True, "node": "win-1", "lock_timeout": 5, "quiesce_timeout": 5}
     result: dict[str, Any] = action.work(host.node(clock=clock), wanted(artifact, allow_downgrade=True), given)
     return result
 
@@ -102,10 +102,24 @@ def change(store: ObjectStore, host: Host, artifact: Artifact, clock: HostClock 
 @pytest.fixture
 def working(store: ObjectStore, host: Host, artifacts: Artifacts, monkeypatch: pytest.MonkeyPatch) -> Artifact:
     """The release that serves on win-1."""
-    monkeypatch.setattr(csi_proxy, "connect", lambda _options: client_of(store))
+    monkeypatch.setattr(csi_proxy, "connect", lambda _options, **_limits: client_of(store))
     old = artifacts.csi_proxy(OLD)
     host.run(wanted(old))
     return old
+
+
+def test_a_task_waits_for_an_api_server_that_restarts(
+    store: ObjectStore, host: Host, working: Artifact, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: dict[str, float] = {}
+
+    def connect(_options: Mapping[str, Any], **given_limits: float) -> Any:
+        limits.update(given_limits)
+        return client_of(store)
+
+    monkeypatch.setattr(csi_proxy, "connect", connect)
+    change(store, host, working)
+    assert limits == {"connect_for": 60.0}
 
 
 @pytest.mark.parametrize("labelled", [True, False])
@@ -196,7 +210,7 @@ def test_no_held_patch_of_a_killed_run_changes_the_node_after_the_next_run(
     for number in itertools.count(1):
         store = HoldingStore(number)
         store._put(PATH, {"metadata": {"name": "win-1", "labels": SERVING}, "spec": {}})
-        monkeypatch.setattr(csi_proxy, "connect", lambda _options, store=store: client_of(store))
+        monkeypatch.setattr(csi_proxy, "connect", lambda _options, store=store, **_limits: client_of(store))
         host.run(wanted(old, allow_downgrade=True))
         try:
             change(store, host, new)
