@@ -148,8 +148,8 @@ class ActionModule(ClusterAction):
     def report_readiness(self) -> None:
         target = self._options["target"]
         for before in (True, False) if target else (False,):
-            given = {**self._options["readiness"], "target": target, "before": before}
-            options = self.read_options("preflight_info", read_argument_spec(preflight_info.DOCUMENTATION), given)
+            arguments = {**self._options["readiness"], "target": target, "before": before}
+            options = self.read_options("preflight_info", read_argument_spec(preflight_info.DOCUMENTATION), arguments)
             request = ReadinessOptions.from_options(options)
             if self.check_mode:
                 request = replace(request, output_dir="")
@@ -173,9 +173,9 @@ class ActionModule(ClusterAction):
 
     def verify(self, nodes: Sequence[str], *, move: bool = False) -> None:
         tolerations = [*self._options["verify"].get("tolerations", ()), *_TOLERATIONS]
-        given = {**self._options["verify"], "drivers": self._list_drivers(), "nodes": list(nodes)}
-        given |= {"move": move, "tolerations": tolerations}
-        options = self.read_options("verify", read_argument_spec(verification.DOCUMENTATION), given)
+        arguments = {**self._options["verify"], "drivers": self._list_drivers(), "nodes": list(nodes)}
+        arguments |= {"move": move, "tolerations": tolerations}
+        options = self.read_options("verify", read_argument_spec(verification.DOCUMENTATION), arguments)
         verify(self.connect(options), parse_request(options), self, {})
 
     def read_data(self, claims: Collection[str], *, compare: bool) -> Mapping[str, Any]:
@@ -197,8 +197,8 @@ class ActionModule(ClusterAction):
         self._prepare_data(claims=list(claims), forget=True).forget(dry_run=False)
 
     def _prepare_data(self, **arguments: Any) -> DataRun:
-        given = {"name": self._options["name"], "record_namespace": self._options["namespace"], **arguments}
-        options = self.read_options("volume_data", read_argument_spec(volume_data.DOCUMENTATION), given)
+        arguments |= {"name": self._options["name"], "record_namespace": self._options["namespace"]}
+        options = self.read_options("volume_data", read_argument_spec(volume_data.DOCUMENTATION), arguments)
         return DataRun(self.connect(options), options, check_options(options), {"volumes": [], "report": ""}, self.show)
 
     def _list_drivers(self) -> list[str]:

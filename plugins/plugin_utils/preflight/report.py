@@ -57,7 +57,7 @@ NAMED = 20
 class ReadinessOptions:
     """Options of a report.
 
-    run: a planned run to evaluate. earlier: the report to compare with. compare: path of its file. snapshot: evaluated instead of the
+    run: a planned run to evaluate. earlier_report: to compare with. compare: path of its file. snapshot: evaluated instead of the
     cluster. fail_on: never, blocked, unknown or warning. output_dir: empty to write no file. cluster: its name.
     """
 
@@ -67,7 +67,7 @@ class ReadinessOptions:
     suppressions: tuple[Suppression, ...] = ()
     hosts: tuple[ObservedHost, ...] = ()
     compare: str = ""
-    earlier: Mapping[str, Any] | None = None
+    earlier_report: Mapping[str, Any] | None = None
     snapshot: Snapshot | None = None
     fail_on: str = "never"
     output_dir: str = ""
@@ -85,7 +85,7 @@ class ReadinessOptions:
                 suppressions=read_suppressions(options["suppressions"] or ()),
                 hosts=tuple(ObservedHost.from_option(host) for host in options.get("hosts") or ()),
                 compare=options["compare"] or "",
-                earlier=read_file("compare", options["compare"]) if options["compare"] else None,
+                earlier_report=read_file("compare", options["compare"]) if options["compare"] else None,
                 snapshot=load_snapshot(options["snapshot_from"]) if options["snapshot_from"] else None,
                 fail_on=options["fail_on"],
                 output_dir=options["output_dir"] or "",
@@ -133,15 +133,15 @@ def report_readiness(connect: Callable[[], Client], options: ReadinessOptions, s
     """Read the cluster, or take the snapshot, evaluate it and write the report. Raises ClusterError."""
     _require_msgspec()
     run, snapshot = options.run, options.snapshot or _read_cluster(connect, options, screen)
-    chosen = Options(target=options.target, before=options.before)
-    report = evaluate(simulate(snapshot, run) if run else snapshot, chosen)
+    evaluate_options = Options(target=options.target, before=options.before)
+    report = evaluate(simulate(snapshot, run) if run else snapshot, evaluate_options)
     report = replace(suppress(report, options.suppressions, read_date()), collection=read_release())
-    if options.earlier is not None:
+    if options.earlier_report is not None:
         try:
-            report = compare_reports(report, options.earlier)
+            report = compare_reports(report, options.earlier_report)
         except (KeyError, TypeError, ValueError) as error:
             raise ClusterError(f"compare {options.compare}: {error}.", "configuration") from error
-    counted = report_run(evaluate(snapshot, chosen), report, run, snapshot.controllers) if run else report
+    counted = report_run(evaluate(snapshot, evaluate_options), report, run, snapshot.controllers) if run else report
     lines = render_brief(report) if run else render_terminal(report).splitlines()
     readiness = Readiness(report, counted, tuple(lines))
     if options.output_dir and not run:
