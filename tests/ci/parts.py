@@ -478,10 +478,10 @@ def lab_part(bench: Bench) -> Part:
 def lab_workers() -> int:
     """How many of the lab's tests run at once. They wait for a part of their time, and another part runs meanwhile.
 
-    More than three on two cores cost more CPU time for the same tests: each collects all of them and has a lab of its own, and
-    what is waited for takes longer, while everything that waits asks again.
+    Each further one costs CPU time for the same tests: it collects all of them and has a lab of its own, and what is waited for takes
+    longer, while everything that waits asks again. Three leave two cores idle for a third of the time once the other parts ended.
     """
-    return max(3, min(6, 3 * len(os.sched_getaffinity(0)) // 2))
+    return max(4, min(6, 2 * len(os.sched_getaffinity(0))))
 
 
 def molecule_part(bench: Bench, name: str = MOLECULE, *, whole: bool = False) -> Part:
