@@ -150,7 +150,9 @@ class ApiPeer:
         if trouble.status:
             _refuse(handler, trouble.status, trouble.message, trouble.retry_after)
             return
-        if parts.path == "/version":
+        if parts.path == "/readyz":
+            _send(handler, 200, [b"ok"])
+        elif parts.path == "/version":
             _send(handler, 200, [json.dumps(self._release).encode()])
         elif (found := self._discovery(parts.path)) is not None:
             _send(handler, 200, [json.dumps(found).encode()])

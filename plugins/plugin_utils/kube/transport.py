@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 import email.utils
 import json
+import math
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -30,6 +31,9 @@ from .faults import find_cause, is_connection, read_body, read_retry_after, read
 SILENCE = 30.0
 
 _TEMPORARY = frozenset({429, 500, 502, 503, 504})
+
+# Seconds in which a server that forbids even /readyz may be starting; an administrator may forbid it for good.
+_STARTS_WITHIN = 5.0
 
 # Seconds after which an API server's own watches have what it stored itself, with much to spare.
 _WATCH_LAG = 10.0
@@ -155,7 +159,7 @@ class Transport:
         is_passing: Callable[[int, str], bool] = lambda _status, _body: False, **params: Any,
     ) -> tuple[bytes, Any]:  # fmt: skip
         """The whole body, and the headers. is_passing: whether a status with this body passes by itself within a few seconds."""
-        started, pause, restarts = self._clock(), 0.2, False
+        started, pause, is_ready, forbidden_after = self._clock(), 0.2, False, math.inf
         while True:
             try:
                 response = self._send(method, path, **params)
@@ -170,11 +174,14 @@ class Transport:
                     raise
                 elapsed = self._clock() - started
                 wait = read_retry_after(error) or pause
-                # An API server that was away forbids everything for a moment, until it has read its RBAC rules.
-                restarts = restarts or status is None or status >= 500
+                # An API server that starts forbids everything until it has read its RBAC rules.
+                is_doubted = status == 403 and not is_ready
+                if is_doubted:
+                    forbidden_after = min(forbidden_after, elapsed)
+                    is_ready = self._is_ready() or elapsed - forbidden_after > _STARTS_WITHIN
                 passes = (
                     status is None
-                    or (status == 403 and restarts)
+                    or is_doubted
                     or (status in _TEMPORARY and not _is_answer(call, body))
                     or (elapsed < _WATCH_LAG and is_passing(status, body))
                 )
@@ -190,6 +197,13 @@ class Transport:
                     "If it is only slow, raise api_timeout.",
                     "unreachable",
                 ) from error
+
+    def _is_ready(self) -> bool:
+        try:
+            self._send("GET", "/readyz", _request_timeout=5)
+        except Exception:
+            return False
+        return True
 
     def _send(self, method: str, path: str, **params: Any) -> Any:
         """One request; its response, unread."""

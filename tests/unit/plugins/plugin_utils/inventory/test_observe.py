@@ -22,6 +22,7 @@ class Server:
     def __init__(self, **otherwise: Any) -> None:
         self.answers: dict[str, Any] = {
             "/version": {"gitVersion": "v1.36.3"},
+            "/readyz": {},
             "/api/v1/nodes": {"items": [node("win-1", ("InternalIP", "10.0.0.11"))], "metadata": {}},
             "/apis/storage.k8s.io/v1/csinodes": {"items": [csi_node("win-1", "smb.csi.k8s.io")], "metadata": {}},
             CONFIG_MAP: ApiError(404),

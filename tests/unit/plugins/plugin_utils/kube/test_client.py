@@ -125,23 +125,41 @@ def test_a_field_that_no_object_has_is_not_repeated_although_the_server_calls_it
 @pytest.mark.parametrize("trouble", [ConnectionResetError("down"), ApiError(503)], ids=["down", "unavailable"])
 def test_a_server_that_was_away_may_forbid_until_its_rules_are_loaded(trouble: Exception) -> None:
     refused = ApiError(403, FORBIDDEN)
-    made, script, clock = client(*[trouble] * 10, refused, refused, Response(NODE))
+    made, script, dummy = client(*[trouble] * 10, refused, refused, refused, Response(), Response(NODE))
     assert made.get(kinds.NODE, "win-1") == NODE
-    assert len(script.asked) == 13
-    made, script, clock = client(trouble, *[refused] * 40)
+    assert len(script.asked) == 15
+
+
+def test_a_server_that_came_back_between_two_requests_may_forbid_until_it_is_ready() -> None:
+    refused = ApiError(403, FORBIDDEN)
+    made, script, dummy = client(refused, ApiError(500), refused, refused, refused, Response(), Response(NODE))
+    assert made.get(kinds.NODE, "win-1") == NODE
+    assert len(script.asked) == 7
+
+
+def test_a_server_that_forbids_its_readiness_for_good_is_doubted_for_a_moment() -> None:
+    made, dummy, clock = client(*[ConnectionResetError("down")] * 8, *[ApiError(403, FORBIDDEN)] * 40)
     with pytest.raises(ClusterError, match="not allowed"):
         made.get(kinds.NODE, "win-1")
-    assert 55 < clock.now <= 60
+    away = sum(clock.slept[:8])
+    assert 5 <= clock.now - away < 12
 
 
-@pytest.mark.parametrize(("status", "reason"), [(401, "unauthorized"), (403, "forbidden")])
-def test_a_refusal_is_final(status: int, reason: str) -> None:
-    made, script, clock = client(ApiError(status, FORBIDDEN))
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        ([ApiError(401)], "unauthorized"),
+        ([ApiError(403, FORBIDDEN), Response(), ApiError(403, FORBIDDEN)], "forbidden"),
+    ],
+    ids=["wrong credentials", "no permission"],
+)
+def test_a_refusal_of_a_server_that_is_ready_is_final(answers: list[Any], reason: str) -> None:
+    made, script, clock = client(*answers)
     with pytest.raises(ClusterError) as raised:
         made.get(kinds.NODE, "win-1")
     assert raised.value.reason == reason
-    assert len(script.asked) == 1
-    assert not clock.slept
+    assert len(script.asked) == len(answers)
+    assert clock.now < 1
 
 
 def test_lists_are_paged() -> None:
@@ -465,7 +483,8 @@ def test_an_eviction_that_admission_refuses_is_reported_like_one_of_a_disruption
     status: int, message: str
 ) -> None:
     refused = ApiError(status, {"message": message})
-    assert message in evicted(refused)[0]
+    # A 403 is retried once, after the server has reported that it is ready.
+    assert message in evicted(refused, Response({}), refused)[0]
 
 
 @pytest.mark.parametrize(("status", "reason"), [(429, "too_many_requests"), (401, "unauthorized")])
