@@ -31,7 +31,7 @@ from ..base.redaction.names import list_kubeconfig_secrets, list_texts
 from ..base.screen import display_line
 from ..base.start import INPUTS, refuse_unchecked_inputs
 from ..kube.client import Client
-from ..kube.connect import CLUSTER_ARG_SPEC, connect
+from ..kube.connect import CLUSTER_ARG_SPEC, CONNECT_FOR, connect
 from ..kube.errors import ClusterError, UnreachableError
 from . import driver_options
 from .inputs import is_blank
@@ -133,7 +133,7 @@ class ClusterAction(ActionBase):
         try:
             timeout = float(options["api_timeout"])
             retry_for = timeout if retry_for is None else min(retry_for, timeout)
-            client = connect(options, retry_for, **({"connect_for": timeout} if problem == "" else {}))
+            client = connect(options, retry_for, timeout if problem == "" else CONNECT_FOR)
         except UnreachableError as error:
             if problem is None:
                 note.write_text(str(error), encoding="utf-8")

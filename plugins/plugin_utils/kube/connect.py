@@ -27,12 +27,12 @@ from .errors import ClusterError, UnreachableError, read_status
 from .faults import find_cause, is_connection, read_body, read_status_code
 
 # Seconds in which an API server that fails is asked again; a wrong URL is reported soon.
-_CONNECT_FOR = 5.0
+CONNECT_FOR = 5.0
 
 # Seconds at least for a try: kubernetes.core's discovery has no timeout.
 _LEAST_TRY = 5.0
 
-# Seconds between two tries.
+# Seconds between two tries: nothing tells when an API server answers again.
 _PAUSE = 0.5
 
 CLUSTER_ARG_SPEC: dict[str, Any] = {**AUTH_ARG_SPEC, "api_timeout": {"type": "int", "default": 60}}
@@ -45,7 +45,7 @@ def find_driver(name: str) -> Driver:
     return DRIVERS[name]
 
 
-def connect(options: Mapping[str, Any], retry_for: float | None = None, connect_for: float = _CONNECT_FOR) -> Client:
+def connect(options: Mapping[str, Any], retry_for: float | None = None, connect_for: float = CONNECT_FOR) -> Client:
     """A Client for the options of CLUSTER_ARG_SPEC.
 
     connect_for: seconds in which an API server that fails is asked again. Raises ClusterError: reason unreachable, unauthorized, or
@@ -59,7 +59,7 @@ def connect(options: Mapping[str, Any], retry_for: float | None = None, connect_
 
 
 def create_client(
-    make: Callable[[], Any], retry_for: float, source: str = "", connect_for: float = _CONNECT_FOR
+    make: Callable[[], Any], retry_for: float, source: str = "", connect_for: float = CONNECT_FOR
 ) -> Client:
     """A Client of what kubernetes.core's get_api_client makes; errors as of connect. source: of its configuration, as text."""
     started = time.monotonic()

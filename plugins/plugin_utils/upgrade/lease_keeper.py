@@ -29,6 +29,7 @@ from .lease import upgrade_lease
 
 # Seconds for a process to end.
 _GRACE = 10.0
+# Seconds between two looks at a process that is no child, so that nothing tells of its end.
 _LOOK = 0.05
 # Finds the collections where Ansible's own loader found them. Options for access are secret, so they come from stdin.
 _PROGRAM = f"""

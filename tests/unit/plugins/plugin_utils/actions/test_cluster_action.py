@@ -16,6 +16,7 @@ from ansible.template import Templar
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions import cluster_action
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import CONNECT_FOR
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import UnreachableError
 from unit.plugins.plugin_utils.kube.fakes import ObjectStore, client_of
 
@@ -29,11 +30,11 @@ class Answers:
     """Stands in for kube.connect. answers: whether the API server does. tries: for how many seconds a failing server was asked again."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-        self.answers, self.tries = False, list[float | None]()
+        self.answers, self.tries = False, list[float]()
         monkeypatch.setattr(C, "DEFAULT_LOCAL_TMP", str(folder))
         monkeypatch.setattr(cluster_action, "connect", self._connect)
 
-    def _connect(self, _options: Mapping[str, Any], _retry_for: None, connect_for: float | None = None) -> Client:
+    def _connect(self, _options: Mapping[str, Any], _retry_for: float, connect_for: float) -> Client:
         self.tries.append(connect_for)
         if not self.answers:
             raise UnreachableError("no response from the API server", "unreachable")
@@ -58,7 +59,7 @@ def test_an_api_server_is_waited_for_once_the_run_has_reached_it(
     for _task in range(2):
         with pytest.raises(UnreachableError):
             server.run_task(playbook="status")
-    assert server.tries == [None, None, 60.0, 60.0]
+    assert server.tries == [CONNECT_FOR, CONNECT_FOR, 60.0, 60.0]
 
 
 def test_a_playbook_asks_an_api_server_that_does_not_answer_once(
