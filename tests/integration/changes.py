@@ -50,14 +50,14 @@ def daemon_set(lab: Lab, driver: Driver) -> Object:
 
 
 def at_rest(lab: Lab, driver: Driver) -> bool:
-    """Whether every plugin pod has the newest template of the DaemonSet, and no run changes it."""
+    """Whether every plugin pod, one that is being deleted too, has the DaemonSet's newest template, and no run changes it."""
     revisions = lab.api.items(f"/apis/apps/v1/namespaces/{driver.namespace}/controllerrevisions")
     newest = max(
         (one for one in revisions if one["metadata"]["labels"].get("app") == driver.app_label),
         key=lambda one: int(one["revision"]),
     )
     leases = lab.api.items(f"/apis/coordination.k8s.io/v1/namespaces/{driver.namespace}/leases")
-    pods = lab.pods(f"app={driver.app_label}", driver.namespace)
+    pods = lab.api.items(f"/api/v1/namespaces/{driver.namespace}/pods?labelSelector=app={driver.app_label}")
     hashes = {pod["metadata"]["labels"]["controller-revision-hash"] for pod in pods}
     rolling = any(one["metadata"]["name"] == f"kubewin-roll-{driver.daemonset}" for one in leases)
     return hashes == {newest["metadata"]["labels"]["controller-revision-hash"]} and not rolling

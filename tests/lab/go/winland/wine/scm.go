@@ -5,6 +5,7 @@ package wine
 import (
 	"context"
 	"strings"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -14,16 +15,21 @@ import (
 
 const keep = 0xffffffff // SERVICE_NO_CHANGE
 
-// with opens a service for a while. Wine's RPC loses a handle now and then when the machine is busy, before it has done
-// anything with it: then the same is asked again through new ones.
-func with(name string, do func(windows.Handle) error) error {
-	var err error
-	for range 5 {
-		if err = once(name, do); err != host.Errno(windows.ERROR_INVALID_HANDLE) {
-			break
+// again repeats what Wine's RPC did not do: on a busy machine it loses a handle now and then, or does not reach the SCM.
+func again(ask func() error) error {
+	for try := 1; ; try++ {
+		err := ask()
+		lost := err == host.Errno(windows.ERROR_INVALID_HANDLE) || err == host.Errno(windows.RPC_S_SERVER_UNAVAILABLE)
+		if !lost || try == 10 {
+			return err
 		}
+		time.Sleep(time.Duration(try) * 20 * time.Millisecond) // nothing tells when the SCM listens again
 	}
-	return err
+}
+
+// with opens a service for a while.
+func with(name string, do func(windows.Handle) error) error {
+	return again(func() error { return once(name, do) })
 }
 
 func once(name string, do func(windows.Handle) error) error {
@@ -166,6 +172,10 @@ func multi(list []string) *uint16 {
 }
 
 func (h *Host) CreateService(c host.Service) error {
+	return again(func() error { return h.create(c) })
+}
+
+func (h *Host) create(c host.Service) error {
 	scm, err := windows.OpenSCManager(nil, nil, windows.SC_MANAGER_ALL_ACCESS)
 	if err != nil {
 		return win(err)
