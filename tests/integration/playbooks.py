@@ -178,7 +178,7 @@ def meanwhile(process: subprocess.Popen[str], probe: Callable[[], T | None], wha
             found.append(now)
         return bool(found) or over
 
-    eventually(found_or_ended, what, timeout)
+    eventually(found_or_ended, what, timeout, longest_pause=0.1)
     if not found:
         screen, _nothing = process.communicate()
         raise AssertionError(f"{what}: the run ended before, with exit code {process.returncode}:\n{screen[-6000:]}")

@@ -87,7 +87,7 @@ def under_way(lab: Lab, name: str, node: str, steps: Sequence[str]) -> Instant:
 def killed(lab: Lab, wanted: dict[str, Any], instant: Instant, record: Path) -> bool:
     """A run that is killed, with all that came of it; False when it ended before."""
     process = start(PLAYBOOK, inventory(lab), record=record, variables=wanted)
-    eventually(lambda: instant.due(record) or process.poll() is not None, instant.name, PATIENCE)
+    eventually(lambda: instant.due(record) or process.poll() is not None, instant.name, PATIENCE, longest_pause=0.1)
     # The instant itself, from the seed, as the test prints it.
     time.sleep(instant.offset)
     ended = process.poll() is not None

@@ -33,9 +33,13 @@ PODS = f"/api/v1/namespaces/{vsphere.NAMESPACE}/pods"
 PATIENCE = 240.0
 
 
-def eventually(probe: Callable[[], T | None], what: str, timeout: float = PATIENCE) -> T:
-    """The first true value that `probe` gives; AssertionError with the last one when none comes in time."""
-    deadline = time.monotonic() + timeout
+def eventually(probe: Callable[[], T | None], what: str, timeout: float = PATIENCE, longest_pause: float = 0.3) -> T:
+    """The first true value that `probe` gives; AssertionError with the last one when none comes in time.
+
+    longest_pause: seconds between two probes, for what does not stay.
+    """
+    began = time.monotonic()
+    deadline = began + timeout
     while True:
         found = probe()
         if found:
@@ -43,7 +47,7 @@ def eventually(probe: Callable[[], T | None], what: str, timeout: float = PATIEN
         if time.monotonic() > deadline:
             raise AssertionError(f"{what}: not within {timeout:g} s, last value {found!r}")
         # Each probe costs the lab's API server as much as a request of the product's; the deadline is checked above.
-        time.sleep(0.1)
+        time.sleep(min(max(0.1, (time.monotonic() - began) / 30), longest_pause))
 
 
 def longer(first: float) -> Iterator[float]:
