@@ -30,6 +30,7 @@ from ..base.interruption import Interrupted, interruptible
 from ..base.redaction.names import list_kubeconfig_secrets, list_texts
 from ..base.screen import display_line
 from ..base.start import INPUTS, refuse_unchecked_inputs
+from ..base.text import mask_values
 from ..kube.client import Client
 from ..kube.connect import CLUSTER_ARG_SPEC, CONNECT_FOR, connect
 from ..kube.errors import ClusterError, UnreachableError
@@ -79,7 +80,7 @@ class ClusterAction(ActionBase):
             self.result.update(failed=True, msg=str(error), **reason, **getattr(error, "returned", {}))
         if self.inputs:
             self.sum_up()
-        masked: dict[str, Any] = remove_values(to_plain(self.result), self.secrets)
+        masked: dict[str, Any] = mask_values(remove_values(to_plain(self.result), self.secrets))
         return masked
 
     @abstractmethod

@@ -16,6 +16,8 @@ from typing import Any
 import ansible.template
 from ansible.utils.unsafe_proxy import wrap_var
 
+from ..base.text import mask_controls
+
 # From ansible-core 2.19 on text is no template unless it is marked as one; before, it is one unless it is marked.
 _as_template = getattr(ansible.template, "trust_as_template", None)
 
@@ -24,13 +26,14 @@ _PLAIN = re.compile(r"[^{}#%\r\n]*")
 
 
 def mark_foreign(value: Any) -> Any:
-    """The value with all text in it marked as what it is; mappings and lists are made anew."""
+    """The value with all text in it marked as what it is, without control characters that act; mappings and lists are made anew."""
     if isinstance(value, Mapping):
         return {str(key): mark_foreign(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [mark_foreign(item) for item in value]
     if not isinstance(value, str):
         return value
+    value = mask_controls(value)
     plain = _PLAIN.fullmatch(value) is not None
     if _as_template is None:
         return value if plain else wrap_var(value)

@@ -11,6 +11,8 @@ import stat
 from collections.abc import Callable
 from typing import Protocol
 
+from .text import mask_controls
+
 
 class Screen(Protocol):
     """Displays the lines of a feature, and hides secrets. show: progress, indented. warn: a warning of the task."""
@@ -23,13 +25,13 @@ class Screen(Protocol):
 
 
 def display_line(display: Callable[[str], None], line: str) -> None:
-    """Display a line, unless the output of the run is a pipe that nobody reads any more.
+    """Display a line, in which no control character acts, unless the output of the run is a pipe that nobody reads any more.
 
     Ansible stops taking results of tasks at a line of a task that it cannot print, and the run never ends
     (ansible/plugins/strategy/__init__.py, results_thread_main).
     """
     if _is_read(f"/proc/{os.getppid()}/fd/1"):
-        display(line)
+        display(mask_controls(line))
 
 
 def _is_read(output: str) -> bool:

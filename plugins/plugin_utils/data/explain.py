@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..base.text import mask_controls
 from .compare import VolumeComparison
 from .manifest import Manifest, summarize_counts
 
@@ -16,7 +17,7 @@ _LINES = 50
 
 def format_report(before: Manifest, after: Manifest, comparison: VolumeComparison) -> str:
     """Format the report of one volume."""
-    return "\n".join(_format_lines(before, after, comparison))
+    return mask_controls("\n".join(_format_lines(before, after, comparison)))
 
 
 def _format_lines(before: Manifest, after: Manifest, comparison: VolumeComparison) -> Iterator[str]:

@@ -43,7 +43,7 @@ def parse_listing(text: str, folder: str) -> DirectoryListing | None:
     observed: set[str] = set()
     outside: set[str] = set()
     directory: str | None = None
-    for line in text.splitlines():
+    for line in re.split(r"\r?\n", text):
         header = _parse_header(line, folder)
         if header is not None:
             # Links may be walked into: what is behind them is not on this path.

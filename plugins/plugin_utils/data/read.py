@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from ..base.text import encode_controls
 from ..base.waiting import render_progress
 from ..kube.client import Client
 from ..kube.errors import ClusterError, StreamError
@@ -161,9 +160,7 @@ class Reader:
             raise ClusterError(f"listing {self._location.folder} was aborted: {over}", "not_comparable") from over
         finally:
             output.close()
-        listed = listing.parse_listing(
-            encode_controls(answer.decode("utf-16-le", "surrogatepass")), self._location.folder
-        )
+        listed = listing.parse_listing(answer.decode("utf-16-le", "surrogatepass"), self._location.folder)
         if listed is None:
             message = errors.replace("\0", "").strip()[:300]
             raise ClusterError(
@@ -294,7 +291,7 @@ def _read_members(output: Any, heads: Mapping[str, int]) -> Iterator[_Member]:
     with tarfile.open(fileobj=cast("Any", output), mode="r|", errors="surrogateescape", bufsize=_CHUNK) as archive:
         while (info := archive.next()) is not None:
             archive.members = []  # type: ignore[attr-defined]  # kept for random access, which a stream has not
-            path = encode_controls(info.name).removeprefix("./").rstrip("/")
+            path = info.name.removeprefix("./").rstrip("/")
             content, head = hashlib.sha256(), hashlib.sha256()
             head_size = heads.get(path, 0)
             file = archive.extractfile(info) if info.isreg() else None
@@ -304,7 +301,7 @@ def _read_members(output: Any, heads: Mapping[str, int]) -> Iterator[_Member]:
                     head.update(data[:head_size])
                     head_size -= len(data[:head_size])
             first = head.hexdigest() if path in heads else ""
-            yield _Member(path, info.type, info.size, encode_controls(info.linkname), content.hexdigest(), first)
+            yield _Member(path, info.type, info.size, info.linkname, content.hexdigest(), first)
     while output.code < 0:
         output.read(_CHUNK)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..base.background import begin
 from ..base.decode import DecodeError, decode, read_number
-from ..base.text import decode_controls, encode_json_controls, join_lines, mask_controls
+from ..base.text import join_lines, mask_controls
 from . import kinds
 from .access import Need
 from .errors import EVICT, MODIFIED, ApiCall, ClusterError, GoneError, describe_failure
@@ -82,14 +82,13 @@ class Client(Transport):
 
     def read_pages(
         self, kind: Kind, decoder: Callable[[bytes], Any], namespace: str | None = None, *,
-        encoder: Callable[[Any], bytes] | None = None,
         label_selector: str | None = None, field_selector: str | None = None, at: str = "",
     ) -> Iterator[Mapping[str, Any]]:  # fmt: skip
         """A list page by page, each as decoder makes it of the server's bytes (ValueError: that is no page).
 
-        encoder: see ``decode_json``. All pages show one state of the cluster: that of the resourceVersion `at`, or the newest. Raises
-        GoneError when the server no longer has it; the pages that came before are then part of nothing. The next page is read while
-        this one is decoded and while the caller has it.
+        All pages show one state of the cluster: that of the resourceVersion `at`, or the newest. Raises GoneError when the server
+        no longer has it; the pages that came before are then part of nothing. The next page is read while this one is decoded and
+        while the caller has it.
         """
         call = ApiCall("list", kind, namespace)
 
@@ -108,7 +107,7 @@ class Client(Transport):
         while True:
             early_token = _find_continue(response[0])
             wait_for_response = begin(partial(request, _continue=early_token)) if early_token else None
-            page = self._read_answer(call, response, decoder, encoder).body
+            page = self._read_answer(call, response, decoder).body
             # Here and below: a page takes megabytes, as bytes and decoded.
             del response
             metadata = page.get("metadata") or {}
@@ -146,7 +145,7 @@ class Client(Transport):
 
         return self._request(
             ApiCall("patch", kind, metadata.get("namespace"), metadata["name"]), "PATCH",
-            dry_run=dry_run, body=json.dumps(decode_controls(dict(definition))), content_type=_APPLY, is_passing=is_passing,
+            dry_run=dry_run, body=json.dumps(dict(definition)), content_type=_APPLY, is_passing=is_passing,
             # Strict: a field the server does not know is an error, not silently dropped.
             query_params=[("fieldValidation", "Strict")],
             field_manager=FIELD_MANAGER, force_conflicts="true" if force else "false",
@@ -360,7 +359,7 @@ def _find_continue(page: bytes) -> str:
 
 def _read_event(call: ApiCall, line: bytes) -> tuple[str, dict[str, Any]]:
     """Type and object of a watch's event. Raises DecodeError, and the ClusterError of an event that is an error."""
-    event = decode(json.loads, encode_json_controls(line))
+    event = decode(json.loads, line)
     body = event.get("object") if isinstance(event, dict) else None
     if not isinstance(event, dict) or not isinstance(body, dict):
         raise DecodeError("an event is no object")

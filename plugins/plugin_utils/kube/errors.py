@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..base.decode import DecodeError, read_object
-from ..base.text import encode_json_controls, join_lines
+from ..base.text import join_lines
 from .access import Need
 from .kinds import Kind
 
@@ -67,7 +67,7 @@ class ApiCall:
 def read_status(body: str) -> tuple[str, Mapping[str, Any]]:
     """Message, as one line, and whole Status object of an error's body; the text itself when it is no Status."""
     try:
-        status = read_object(encode_json_controls(body.encode("utf-8", "replace")))
+        status = read_object(body)
     except DecodeError:
         return join_lines(body[:_SHOWN])[:500], {}
     return join_lines(str(status.get("message", ""))[:_SHOWN]), status

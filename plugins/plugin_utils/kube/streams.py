@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..base.decode import DecodeError, read_number, read_object
-from ..base.text import decode_controls, join_lines, mask_controls
+from ..base.text import join_lines, mask_controls
 from . import kinds
 from .errors import ApiCall, ClusterError, StreamError, describe_failure, list_causes
 from .faults import find_cause
@@ -98,7 +98,7 @@ def read_messages(
         ("container", container),
         ("stdout", "true"),
         ("stderr", "true"),
-        *(("command", decode_controls(word)) for word in command),
+        *(("command", word) for word in command),
     ]
     path = f"{kinds.POD.path(namespace, pod)}/exec?{urllib.parse.urlencode(query)}"
     socket = _open_socket(dynamic, path, namespace, pod, timeout)

@@ -23,7 +23,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Protocol, TypeVar
 
 from ..base.decode import SIZE, DecodeError, decode
-from ..base.text import decode_controls, decode_json, join_lines
+from ..base.text import join_lines
 from .errors import EVICT, UNTYPED, ApiCall, ClusterError, UnreachableError, describe_failure, find_budget_refusal
 from .faults import find_cause, is_connection, read_body, read_retry_after, read_status_code
 
@@ -134,15 +134,12 @@ class Transport:
             params["dry_run"] = "All"
         return self._read_answer(call, self._repeat(call, method, path, **params), json.loads)
 
-    def _read_answer(
-        self, call: ApiCall, response: tuple[bytes, Any], decoder: Callable[[bytes], Any],
-        encoder: Callable[[Any], bytes] | None = None,
-    ) -> Answer:  # fmt: skip
-        """The object in a whole body. decoder, encoder: see ``decode_json``."""
+    def _read_answer(self, call: ApiCall, response: tuple[bytes, Any], decoder: Callable[[bytes], Any]) -> Answer:
+        """The object in a whole body."""
         data, headers = response
         self._note_clock(headers)
         try:
-            body = decode(lambda json_text: decode_json(json_text, decoder, encoder), data)
+            body = decode(decoder, data)
         except DecodeError as error:
             raise ClusterError(
                 f"{call.verb} {call.title}: the response is not of an API server ({error}). Check host and proxy.",
@@ -207,7 +204,7 @@ class Transport:
 
     def _send(self, method: str, path: str, **params: Any) -> Any:
         """One request; its response, unread."""
-        body = decode_controls(params.pop("body", None))
+        body = params.pop("body", None)
         writes = method != "GET"
         lasts = writes and _is_lasting_write(path, body, params)
         if lasts:

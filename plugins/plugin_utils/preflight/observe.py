@@ -189,9 +189,7 @@ class _Pass:
         results: list[T] = []
         decode = decode or msgspec.json.Decoder(shape).decode
         try:
-            for page in self._client.read_pages(
-                kind, decode, namespace, encoder=msgspec.json.encode, label_selector=labels or None, at=self._at
-            ):
+            for page in self._client.read_pages(kind, decode, namespace, label_selector=labels or None, at=self._at):
                 items = page.get("items") or ()
                 results.extend(facts(items))
                 self._reading.page(kind.plural, len(items))

@@ -21,7 +21,6 @@ from ansible.module_utils.basic import missing_required_lib
 from ..base.decode import decode
 from ..base.files import write_whole
 from ..base.screen import Screen
-from ..base.text import encode_json_controls
 from ..base.waiting import report_progress
 from ..catalog.registry import DRIVERS, refuse_unknown_driver
 from ..catalog.target import parse_target
@@ -176,7 +175,7 @@ def read_file(option: str, path: str) -> dict[str, Any]:
     """A JSON object of an earlier run. ValueError names the option and what is wrong with the file."""
     _require_msgspec()
     try:
-        data = decode(msgspec.json.decode, encode_json_controls(Path(path).read_bytes()))
+        data = decode(msgspec.json.decode, Path(path).read_bytes())
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise ValueError(f"{option} {path} cannot be read: {why}. Name a file that an earlier run wrote.") from error

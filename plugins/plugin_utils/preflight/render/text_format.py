@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ...base.text import decode_controls
+from ...base.text import MASKED
 from ...kube import kinds
 
 # A cell is shortened for reading; the whole text is in the JSON.
@@ -21,7 +21,7 @@ def plain(text: object) -> str:
 
     Such characters are shown as their code, so that two names that differ look different.
     """
-    raw = decode_controls(str(text))
+    raw = str(text)
     shown = raw if raw.isprintable() else "".join(map(_show_character, raw))
     return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
 
@@ -31,7 +31,8 @@ def _show_character(text: str) -> str:
         return text
     if text in "\n\t":
         return " "
-    return f"\\x{ord(text):02x}" if ord(text) < 256 else f"\\u{ord(text):04x}"
+    code = ord(text) - MASKED if ord(text) >= MASKED else ord(text)
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
 def sentence(text: str) -> str:

@@ -1,29 +1,46 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How long the tasks of a run wait for an API server that does not answer; where they find the kubeconfig."""
+"""How long the tasks of a run wait for an API server that does not answer; where they find the kubeconfig; what they display and return."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from ansible import constants as C
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions import cluster_action
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import CONNECT_FOR
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import UnreachableError
+from unit.plugins.plugin_utils.actions.tasks import run_task
 from unit.plugins.plugin_utils.kube.fakes import ObjectStore, client_of
+
+NASTY = "\x1b[2J\u202eb\x9bc"
 
 
 class Task(ClusterAction):
     def work(self, options: Mapping[str, Any]) -> None:
         """Do nothing."""
+
+
+class Failing(ClusterAction):
+    """Shows and returns a text of another user."""
+
+    argument_spec: ClassVar[ArgumentSpec] = {}
+
+    def work(self, options: Mapping[str, Any]) -> None:
+        self.display(f"shown {NASTY}")
+        self.warn(NASTY)
+        self.result["objects"] = [{"metadata": {"annotations": {NASTY: NASTY}}}]
+        raise TaskError(NASTY, "invalid")
 
 
 class Answers:
@@ -44,6 +61,15 @@ class Answers:
         task = object.__new__(Task)
         task.task_vars = {"kubewin_inputs": inputs}
         task.connect({"host": "https://a", "api_timeout": 60})
+
+
+def test_no_control_character_acts_in_what_a_task_displays_or_returns(capsys: pytest.CaptureFixture[str]) -> None:
+    result = run_task(Failing)
+    shown = capsys.readouterr().out
+    for text in (shown, json.dumps(result, ensure_ascii=False)):
+        assert "\U000f001b[2J" in text
+        assert not set(NASTY) & {"\x1b", "\u202e", "\x9b"} & set(text)
+    assert [*result["objects"][0]["metadata"]["annotations"]] == ["\U000f001b[2J\U000f202eb\U000f009bc"]
 
 
 def test_an_api_server_is_waited_for_once_the_run_has_reached_it(

@@ -40,3 +40,7 @@ def test_text_stays_as_it_was_written(text: str) -> None:
 @pytest.mark.parametrize("value", [5, True, None, 1.5])
 def test_a_value_that_is_no_text_stays_unchanged(value: Any) -> None:
     assert mark_foreign(value) is value
+
+
+def test_no_control_character_acts_where_a_variable_is_printed() -> None:
+    assert used("\x1b[2Jwin-1") == "\U000f001b[2Jwin-1"

@@ -112,14 +112,6 @@ def test_what_a_pending_pod_waits_for_is_read() -> None:
     assert read.waits == "container app waits: ContainerCreating"
 
 
-def test_no_text_that_is_read_acts_on_a_terminal() -> None:
-    path = "/apis/storage.k8s.io/v1/storageclasses"
-    storage_class = {**json.loads(SHELVES[path].item(0)), "parameters": {"note": "\x1b[2J"}}
-    with ApiPeer({**SHELVES, path: Shelf.of([storage_class])}, objects=OBJECTS) as peer:
-        (observed,) = on(peer).classes
-    assert observed.parameters == {"note": "\U000f001b[2J"}
-
-
 def test_a_replica_set_without_a_controller_is_read_whole() -> None:
     path = "/apis/apps/v1/replicasets"
     owned, alone = whole(path)[:2]
