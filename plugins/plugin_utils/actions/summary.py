@@ -66,8 +66,8 @@ def describe_unread_hosts(facts: RunFacts) -> str:
 def summarize(facts: RunFacts, failure: str = "") -> dict[str, Any]:
     """Combine the facts of the hosts, the gate's verdicts and the changes. failure: why the run failed.
 
-    Returns {verdict, nodes: [{node, host, csi_proxy, verdict, why}], drivers: {driver: {verdict: [node]}, or {not_read: why}},
-    changes: [{object, changes}], findings, readiness, failure}; the verdict is green only if every Node with a host in this run is.
+    Returns {verdict, nodes: [{node, host, csi_proxy, verdict, why}], changes: [{object, changes}], findings, readiness, failure}; the
+    verdict is green only if every Node with a host in this run is.
     """
     hosts, gates, readiness = facts.hosts, facts.gates, facts.readiness
     node_verdicts = _evaluate_nodes(gates, [str(host["node"]) for host in hosts if host.get("node")])
@@ -97,7 +97,6 @@ def summarize(facts: RunFacts, failure: str = "") -> dict[str, Any]:
     return {
         "verdict": _find_worst(row["verdict"] for row in host_rows),
         "nodes": rows,
-        "drivers": {driver: _group_by_verdict(gate) for driver, gate in gates.items()},
         "changes": [*host_changes, *_list_driver_changes(facts.applied)],
         "findings": findings,
         "readiness": evaluated,
@@ -170,7 +169,6 @@ def render_summary(summary: Mapping[str, Any], ended: Sequence[str] = (), *, che
     parts += [f"{unread} Windows {'node was' if unread == 1 else 'nodes were'} not read"] if unread else []
     parts += [f"{_count_others(len(node_rows) - len(checked))} not checked"] if checked and node_rows != checked else []
     lines += ["", "; ".join(filter(None, parts))]
-    lines += _render_drivers(summary["drivers"])
     for verdict in _ORDER:
         named = [row["node"] or row["host"] for row in host_rows if row["verdict"] == verdict]
         if named and verdict != "green":
@@ -180,33 +178,6 @@ def render_summary(summary: Mapping[str, Any], ended: Sequence[str] = (), *, che
 
 def _show_verdict(verdict: str) -> str:
     return _SHOWN.get(verdict, verdict)
-
-
-def _render_drivers(drivers: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    lines = []
-    for driver, nodes in drivers.items() if len(drivers) > 1 else ():
-        if "not_read" in nodes:
-            lines.append(f"  {driver}: not read ({nodes['not_read']})")
-            continue
-        worse = [
-            f"{_show_verdict(verdict)}: {format_list(nodes[verdict])}"
-            for verdict in _ORDER
-            if verdict != "green" and nodes.get(verdict)
-        ]
-        total = sum(map(len, nodes.values()))
-        counted = f"{len(nodes.get('green', ()))} of {total} nodes" if total else "on no node"
-        lines.append("; ".join([f"  {driver}: {counted}", *worse]))
-    return lines
-
-
-def _group_by_verdict(gate: Mapping[str, Any]) -> dict[str, Any]:
-    """Names of the evaluated nodes by verdict; or why its driver was not read."""
-    if gate.get("not_read"):
-        return {"not_read": gate["not_read"]}
-    nodes_by_verdict: dict[str, Any] = {}
-    for node in gate.get("nodes") or ():
-        nodes_by_verdict.setdefault(_name_verdict(node), []).append(node["node"])
-    return nodes_by_verdict
 
 
 def _count_others(count: int) -> str:
