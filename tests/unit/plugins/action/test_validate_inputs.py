@@ -251,9 +251,9 @@ def test_a_tag_is_checked_if_the_command_line_names_the_playbook_alone(monkeypat
     ours = str(Path(__file__).parents[4] / "playbooks" / "enable-csi.yml")
     for started in (ours, "kubewin.csi.enable_csi"):
         (problem,) = problems("enable_csi", started, ansible_run_tags=["gates"])
-        assert "Did you mean gate?" in problem
+        assert "--tags is gates, expected" in problem
         (problem,) = problems("enable_csi", started, ansible_skip_tags=["drivers"])
-        assert "Did you mean driver?" in problem
+        assert "--skip-tags is drivers, expected" in problem
         assert problems("enable_csi", started, ansible_run_tags=["gate"]) == []
     assert problems("enable_csi", "site.yml", ansible_run_tags=["storage"]) == []
     assert problems("verify", ours, "kubewin.csi.verify", ansible_run_tags=["gate"]) == []

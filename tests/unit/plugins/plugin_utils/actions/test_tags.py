@@ -9,28 +9,25 @@ import re
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.tags import SPECIAL, TAGS, wrong_tags
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.tags import TAGS, wrong_tags
 
 PLAYBOOKS = Path(__file__).parents[5] / "playbooks"
 EXPECTED = "expected check, proxy, driver, gate or summary."
-NOTHING = "{option} is {tag}, but verify has no tags and would do nothing. Run without {option}."
+NOTHING = "{option} is {tag}, but verify has no tags. Run without {option}."
 
 
 @pytest.mark.parametrize(
     ("playbook", "run", "skip", "expected"),
     [
-        ("enable_csi", ["gates"], [], [f"--tags is gates, {EXPECTED} Did you mean gate?"]),
+        ("enable_csi", ["gates"], [], [f"--tags is gates, {EXPECTED}"]),
         ("enable_csi", ["check", "csi"], [], [f"--tags is csi, {EXPECTED}"]),
-        ("enable_csi", ["all"], ["drivers"], [f"--skip-tags is drivers, {EXPECTED} Did you mean driver?"]),
+        ("enable_csi", ["all"], ["drivers"], [f"--skip-tags is drivers, {EXPECTED}"]),
         ("enable_csi", ["gate", "summary"], ["check"], []),
-        ("enable_csi", ["tagged"], ["untagged", "never", "always"], []),
-        ("enable_csi", ["always", "gate"], [], []),
         *(("enable_csi", [tag], [], [f"--tags is {tag}, {EXPECTED}"]) for tag in ("always", "never", "untagged")),
         ("enable_csi", ["all"], ["all"], [f"--skip-tags is all, {EXPECTED}"]),
-        ("verify", ["all"], ["gate", "tagged"], []),
-        ("verify", ["untagged"], [], []),
+        ("verify", ["all"], [], []),
         *(("verify", [tag], [], [NOTHING.format(option="--tags", tag=tag)]) for tag in ("gate", "always", "tagged")),
-        *(("verify", ["all"], [tag], [NOTHING.format(option="--skip-tags", tag=tag)]) for tag in ("all", "untagged")),
+        *(("verify", ["all"], [tag], [NOTHING.format(option="--skip-tags", tag=tag)]) for tag in ("all", "gate")),
     ],
 )
 def test_an_unknown_tag_is_refused(playbook: str, run: list[str], skip: list[str], expected: list[str]) -> None:
@@ -45,4 +42,4 @@ def test_the_tags_are_those_of_the_playbooks() -> None:
         for tags in re.findall(r"^ *tags: \[(.*)\]$", text, re.MULTILINE)
         for tag in tags.split(",")
     }
-    assert found - SPECIAL == {tag for tags in TAGS.values() for tag in tags}
+    assert found - {"always", "never"} == {tag for tags in TAGS.values() for tag in tags}
