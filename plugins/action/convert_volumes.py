@@ -68,7 +68,7 @@ class ActionModule(ClusterAction):
         try:
             runs.run(results, check=self.check_mode)
         finally:
-            planned = self.check_mode and any(result.status == "to_do" or result.plan for result in results)
+            planned = self.check_mode and any(result.status == "to_do" for result in results)
             self.result["changed"] = planned or any(result.actions for result in results)
         if failures := [result for result in results if result.status == "failed"]:
             text = "\n".join(f"{result.claim}: {result.message}" for result in failures)

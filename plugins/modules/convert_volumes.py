@@ -12,8 +12,7 @@ author: kubewin.csi contributors (@kubewin)
 description:
   - CSI migration needs no conversion. Use this module if you need a native CSI volume, for example for snapshots. It replaces the
     objects that describe the disk and does not change the disk.
-  - With O(variant=in_place) it keeps the claim and replaces its PersistentVolume, under the same name, by one with the CSI source. With
-    O(variant=re_claim) it creates the claim again, with another StorageClass or volume name.
+  - Keeps the claim with its StorageClass, and replaces its PersistentVolume, under the same name, by one with the CSI source.
   - Scales the workload to 0 meanwhile. Reads all data before the change and, through the new volume, after it. If the data differs,
     the workload is not started.
   - Writes a record to two stores before the first change and before each step. The next run continues from either copy, or rolls back
@@ -45,15 +44,6 @@ options:
     type: str
     choices: [converted, rolled_back]
     default: converted
-  variant:
-    description: Whether to keep the claim or to create it again. A conversion in progress keeps its variant.
-    type: str
-    choices: [in_place, re_claim]
-    default: in_place
-  storage_class:
-    description: StorageClass of the new claim with O(variant=re_claim). Defaults to that of the old claim.
-    type: str
-    default: ''
   volume_handle:
     description: Handle of the new volume of a single claim, if the cluster does not show it (Google Cloud).
     type: str
@@ -142,9 +132,6 @@ results:
       type: str
     run:
       description: Name of the run, which its record, lock and helper pod carry.
-      type: str
-    variant:
-      description: How it is converted.
       type: str
     direction:
       description: C(forward) or C(rollback).

@@ -27,7 +27,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry impor
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import objects
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import ConversionRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import RunOptions
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import Variant
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.run import Conversions
 from integration.kube import connect
 from lab import state
@@ -222,7 +221,7 @@ def remove(lab: Lab, story: Story, patience: float = PATIENCE) -> None:
     lab.api.gone(story.workload)
     pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
     eventually(lambda: not lab.api.items(f"{pods}?labelSelector=app={story.name}"), "its pods are gone", patience)
-    for path in (f"{CLAIMS}/{story.claim}", f"{VOLUMES}/{story.volume}", f"{VOLUMES}/{story.volume}-csi"):
+    for path in (f"{CLAIMS}/{story.claim}", f"{VOLUMES}/{story.volume}"):
         lab.api.gone(path)
         # Volumes that are kept, and what a stopped run has left on them, go like this.
         with contextlib.suppress(ApiError):
@@ -245,13 +244,11 @@ class Conversion:
     kubeconfig: str
     records: str = RECORDS
     second: str = COPIES
-    variant: Variant = "in_place"
     roll_back: bool = False
     # What is waited for comes; a story in which it does not asks for less.
     step: float = 300
     managed: bool = False
     final: bool = True
-    storage_class: str = ""
     others: tuple[Story, ...] = ()
 
 
@@ -350,8 +347,7 @@ def convert(
         client._dynamic = Deadly(client._dynamic, meet)
     desired = tuple(
         ConversionRequest(
-            namespace=NAMESPACE, claim=story.claim, variant=conversion.variant, handle=story.handle,
-            managed=conversion.managed, storage_class=conversion.storage_class,
+            namespace=NAMESPACE, claim=story.claim, handle=story.handle, managed=conversion.managed,
         )
         for story in (conversion.story, *conversion.others)
     )  # fmt: skip

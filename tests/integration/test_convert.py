@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import Variant
 from integration.convert import (
     CLAIMS,
     KINDS,
@@ -43,11 +42,10 @@ from integration.convert_stories import (
     a_claim_that_was_deleted_and_bound_by_hand_is_gone_on_with,
     a_new_volume_before_the_register_has_forgotten_the_old_one_is_lost_to_it,
     a_set_that_deletes_its_claims_meanwhile_is_not_scaled_down,
+    a_user_that_restores_the_policy_just_before_the_deletion_loses_nothing,
     by_playbook_nothing_that_was_not_named,
     by_playbook_two_workloads_and_nothing_more_afterwards,
     claims_of_one_workload_are_converted_one_after_the_other_also_after_a_death,
-    re_claim_while_a_user_restores_the_policy,
-    re_claim_while_a_user_scales_the_set_up,
     what_the_blog_does_destroys_the_disk,
 )
 from integration.convert_trouble import (
@@ -95,8 +93,7 @@ TOLD = (
     what_never_lets_go_is_named_one_after_the_other,
     a_server_in_trouble_is_no_refusal_and_nothing_is_asked_for_that_was_not_looked_up_before,
     a_server_that_refuses_the_new_volume,
-    re_claim_while_a_user_scales_the_set_up,
-    re_claim_while_a_user_restores_the_policy,
+    a_user_that_restores_the_policy_just_before_the_deletion_loses_nothing,
     a_claim_that_was_deleted_and_bound_by_hand_is_gone_on_with,
     a_second_run_is_kept_away,
     a_user_that_restores_objects_is_named,
@@ -150,8 +147,6 @@ def every_driver(ready: Lab) -> Lab:
         for key in KINDS[1:]:
             deploy(ready, key)
             controller(ready, DRIVERS[key])
-    body = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "native"}}
-    ready.api.ensure("/apis/storage.k8s.io/v1/storageclasses", {**body, "provisioner": "csi.example.com"})
     return ready
 
 
@@ -165,18 +160,16 @@ STORIES = [
 
 @pytest.mark.torture
 @pytest.mark.parametrize("story", STORIES, ids=[story.name for story in STORIES])
-@pytest.mark.parametrize("variant", ["in_place", "re_claim"])
-def test_every_kind_of_volume(every_driver: Lab, tmp_path: Path, story: Story, variant: Variant) -> None:
+def test_every_kind_of_volume(every_driver: Lab, tmp_path: Path, story: Story) -> None:
     lab = every_driver
     plant(lab, story)
-    how = {"storage_class": "native"} if variant == "re_claim" else {}
-    result = convert(conversion(lab, story, variant=variant, **how))
+    result = convert(conversion(lab, story))
     assert result["status"] == "converted", result
     volume = lab.api.get(f"{VOLUMES}/{result['volume']}")
     claim = lab.api.get(f"{CLAIMS}/{story.claim}")
     assert volume["spec"]["csi"]["driver"] == DRIVERS[story.kind].name
     assert volume["spec"]["persistentVolumeReclaimPolicy"] == story.policy
-    assert volume["spec"]["storageClassName"] == claim["spec"]["storageClassName"] == how.get("storage_class", "thin")
+    assert volume["spec"]["storageClassName"] == claim["spec"]["storageClassName"] == "thin"
     assert claim["status"]["phase"] == volume["status"]["phase"] == "Bound"
     runs(lab, story)
     untouched(lab, story)
@@ -185,12 +178,11 @@ def test_every_kind_of_volume(every_driver: Lab, tmp_path: Path, story: Story, v
 
 @pytest.mark.torture
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("variant", ["in_place", "re_claim"])
-def test_every_kind_killed_at_every_request(every_driver: Lab, tmp_path: Path, kind: str, variant: Variant) -> None:
-    story = Story(f"killed-{kind}-{variant}".replace("_", "-"), kind)
+def test_every_kind_killed_at_every_request(every_driver: Lab, tmp_path: Path, kind: str) -> None:
+    story = Story(f"killed-{kind}".replace("_", "-"), kind)
     plant(every_driver, story)
-    deaths = killed_everywhere(every_driver, story, variant=variant)
-    print(f"{kind} {variant}: {deaths} kills at request boundaries: 0 lost")
+    deaths = killed_everywhere(every_driver, story)
+    print(f"{kind}: {deaths} kills at request boundaries: 0 lost")
     remove(every_driver, story)
 
 

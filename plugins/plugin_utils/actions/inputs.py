@@ -487,9 +487,6 @@ INPUTS: dict[str, Input] = {
     **_assign_playbooks(
         "convert_volumes",
         convert_claims=_LIST.of("Claims whose in-tree volumes the run converts, as C(namespace/name). Required."),
-        convert_storage_class=_UNCHECKED.of(
-            "Create each claim again with this StorageClass (C(re_claim)). By default each claim is kept."
-        ),
         convert_volume_handle=_UNCHECKED.of("For Google Cloud: handle of one volume."),
         convert_roll_back=_SWITCH.of("Roll the conversion back.", False),
         convert_allow_managed=_SWITCH.of(

@@ -74,11 +74,6 @@ class StopHelper:
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteClaim:
-    claim: ConversionClaim
-
-
-@dataclass(frozen=True, slots=True)
 class DeleteVolume:
     """Delete a volume object. The disk stays, since the policy is Retain."""
 
@@ -93,26 +88,11 @@ class DropProtection:
 
 
 @dataclass(frozen=True, slots=True)
-class ReserveVolume:
-    """Set the uid in a volume's claimRef: an empty one for the next claim of that name, or that of a claim that is Lost."""
-
-    volume: ConversionVolume
-    claim_uid: str
-
-
-@dataclass(frozen=True, slots=True)
 class CreateVolume:
     """Create that side's volume from the record, with policy Retain. claim_uid: empty for any uid."""
 
     side: Side
     claim_uid: str
-
-
-@dataclass(frozen=True, slots=True)
-class CreateClaim:
-    """Create that side's claim from the record, locked."""
-
-    side: Side
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +123,8 @@ class ConversionDone:
 
 # What changes something in the cluster, or reads data.
 ConversionEffect: TypeAlias = (
-    "SetLock | DryRunVolumes | SetPolicy | SetProvisioner | ScaleWorkload | StartHelper | ReadData | StopHelper | DeleteClaim"
-    " | DeleteVolume | DropProtection | ReserveVolume | CreateVolume | CreateClaim"
+    "SetLock | DryRunVolumes | SetPolicy | SetProvisioner | ScaleWorkload | StartHelper | ReadData | StopHelper"
+    " | DeleteVolume | DropProtection | CreateVolume"
 )
 ConversionAction: TypeAlias = "SaveRecord | ConversionEffect"
 ConversionMove: TypeAlias = "ConversionAction | AwaitCondition | StopConversion | ConversionDone"

@@ -22,7 +22,6 @@ from ..kube import kinds
 from ..kube.client import FIELD_MANAGER, Client
 from ..kube.errors import ClusterError, StreamError, UnreachableError
 from ..kube.fencing import Reference, fence
-from ..kube.kinds import Kind
 from ..verify.nodes import choose_node
 from ..verify.observe import read_nodes
 from ..verify.pod import CONTAINER, MOUNT
@@ -70,13 +69,6 @@ class Converter:
         fence(self._client, references, secrets.token_hex(8))
         # The objects are the user's: nothing is left on them.
         fence(self._client, references, None)
-
-    def tidy(self, record: ConversionRecord) -> None:
-        """Complete the stores of a record that is done, and remove what late requests of its runs created."""
-        if self._records.differ(record.run):
-            self._save(record)
-        self._advance(record)
-        self.record = None
 
     def run(self, record: ConversionRecord) -> str:
         """Run the conversion from the state in its record; return the condition that is left, empty without one.
@@ -141,8 +133,7 @@ class Converter:
             raise
         except ClusterError as error:
             # What is to be created is refused as not found when its namespace is: looking again would help nothing.
-            creates = isinstance(action, (do.StartHelper, do.CreateClaim))
-            if error.status == 409 or (error.status == 404 and not creates):
+            if error.status == 409 or (error.status == 404 and not isinstance(action, do.StartHelper)):
                 # Seconds between two reads of what another client changes.
                 time.sleep(_FIRST)
                 return record
@@ -161,7 +152,7 @@ class Converter:
     def _send(self, record: ConversionRecord, action: do.ConversionEffect) -> ConversionRecord:
         """Carry out an action; return the record that follows from it."""
         self._check()
-        client, namespace, claim = self._client, record.namespace, record.claim
+        client = self._client
         match action:
             case do.DryRunVolumes():
                 return self._dry_run_volumes(record)
@@ -171,22 +162,15 @@ class Converter:
                 client.create_new(kinds.POD, self._define_helper(record), dry_run=False)
             case do.StopHelper():
                 name = objects.name_helper(record.run)
-                live = client.get(kinds.POD, name, namespace)
+                live = client.get(kinds.POD, name, record.namespace)
                 if live is not None:
                     metadata = live["metadata"]
                     client.delete(
-                        kinds.POD, name, namespace, metadata["uid"],
+                        kinds.POD, name, record.namespace, metadata["uid"],
                         dry_run=False, policy="Background", version=metadata["resourceVersion"],
                     )  # fmt: skip
             case do.SetLock():
                 self._patch_lock(record, action)
-            case do.DeleteClaim():
-                self._delete(kinds.PERSISTENT_VOLUME_CLAIM, claim, namespace, action.claim)
-                self._note(f"deleted PersistentVolumeClaim {namespace}/{claim}")
-            case do.CreateClaim():
-                definition = objects.define_locked_claim(record, action.side)
-                client.create_new(kinds.PERSISTENT_VOLUME_CLAIM, definition, dry_run=False)
-                self._note(f"created PersistentVolumeClaim {namespace}/{claim}")
             case do.ScaleWorkload():
                 self._scale(record, action)
             case do.SetPolicy():
@@ -194,26 +178,20 @@ class Converter:
             case do.CreateVolume():
                 definition = objects.define_volume(record, action.side, action.claim_uid)
                 client.create_new(kinds.PERSISTENT_VOLUME, definition, dry_run=False)
-                self._note(f"created PersistentVolume {record.target.name}, {_SIDES[action.side]}")
+                self._note(f"created PersistentVolume {record.volume}, {_SIDES[action.side]}")
             case do.DeleteVolume():
-                self._delete(kinds.PERSISTENT_VOLUME, action.volume.name, None, action.volume)
+                volume = action.volume
+                client.delete(
+                    kinds.PERSISTENT_VOLUME, volume.name, None, volume.uid,
+                    dry_run=False, policy="Background", version=volume.version,
+                )  # fmt: skip
                 self._note(f"deleted the object PersistentVolume {action.volume.name}")
             case do.DropProtection():
                 operations = _build_protection_patch(action.volume)
                 client.json_patch(kinds.PERSISTENT_VOLUME, action.volume.name, None, operations)
             case do.SetProvisioner():
                 self._patch_volume(action.volume, {}, {objects.PROVISIONED_BY: action.driver})
-            case do.ReserveVolume():
-                # The version that Kubernetes notes there is of the claim that is no more.
-                reference = {"uid": action.claim_uid or None, "resourceVersion": None}
-                self._patch_volume(action.volume, {"claimRef": reference})
         return record
-
-    def _delete(
-        self, kind: Kind, name: str, namespace: str | None, observed: ConversionClaim | ConversionVolume
-    ) -> None:
-        uid, version = observed.uid, observed.version
-        self._client.delete(kind, name, namespace, uid, dry_run=False, policy="Background", version=version)
 
     def _patch_volume(
         self, volume: ConversionVolume, spec: Mapping[str, Any], annotations: Mapping[str, str] | None = None
@@ -315,7 +293,7 @@ class Converter:
         volume = record.objects[record.target_side if record.has_reached("canary") else "old"]
         image, tolerations = self._options.image, self._options.tolerations
         claim = f"{record.namespace}/{record.claim}"
-        node = choose_node(read_nodes(self._client), claim, volume, record.new.driver, image, tolerations)
+        node = choose_node(read_nodes(self._client), claim, volume, record.driver, image, tolerations)
         # One that a late request creates ends by itself; one that ends too early is created again.
         return objects.define_helper(record, node, image, tolerations, int(2 * self._options.step) + _GRACE)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from . import objects
 from .eligibility import ConversionFacts, ConversionRequest, Eligibility
-from .record import ConversionRecord, RecordedVolume
+from .record import ConversionRecord
 
 
 def create_record(facts: ConversionFacts, entry: Eligibility, desired: ConversionRequest, key: str) -> ConversionRecord:
@@ -17,14 +17,11 @@ def create_record(facts: ConversionFacts, entry: Eligibility, desired: Conversio
     claim, volume, native = facts.claim, facts.volume, entry.as_csi
     if claim is None or volume is None or native is None:
         raise ValueError("a volume that is refused has no record")
-    name = volume["metadata"]["name"]
-    new_name = name if desired.variant == "in_place" else f"{name}-csi"
     storage_class = str(claim["spec"].get("storageClassName") or "")
-    new_class = desired.storage_class or storage_class
     handles = [handle for handle in dict.fromkeys((native.migrated, entry.handle)) if handle]
     kept: dict[str, Any] = {
         "old": objects.define_in_tree_volume(volume),
-        "new": objects.define_native_volume(volume, native, entry.handle, new_name, new_class),
+        "new": objects.define_native_volume(volume, native, entry.handle, storage_class),
         "handles": handles,
         "on_node": [
             *(objects.name_on_node(native.driver, handle) for handle in handles),
@@ -42,18 +39,17 @@ def create_record(facts: ConversionFacts, entry: Eligibility, desired: Conversio
             ],
         },
     }
-    if desired.variant == "re_claim":
-        kept["old_claim"] = objects.define_claim(claim, name, storage_class)
-        kept["new_claim"] = objects.define_claim(claim, new_name, new_class)
     return ConversionRecord(
         run=objects.name_run(claim["metadata"]["uid"]),
         key=key,
-        variant=desired.variant,
         namespace=desired.namespace,
         claim=desired.claim,
         claim_uid=claim["metadata"]["uid"],
-        old=RecordedVolume(name, volume["metadata"]["uid"], native.driver, native.migrated),
-        new=RecordedVolume(new_name, "", native.driver, entry.handle),
+        volume=volume["metadata"]["name"],
+        volume_uid=volume["metadata"]["uid"],
+        driver=native.driver,
+        old_handle=native.migrated,
+        new_handle=entry.handle,
         policy=str(volume["spec"].get("persistentVolumeReclaimPolicy") or "Retain"),
         attaches=facts.attaches,
         forgets=bool(native.volume_path),

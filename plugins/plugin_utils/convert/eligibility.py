@@ -10,7 +10,7 @@ changes the object that describes the disk, and nothing about how the disk is us
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ..base.findings import Finding, blocker, warning
@@ -22,9 +22,9 @@ from ..kube.pod import list_claims
 from ..preflight.facts.nodes import ObservedCsiNode
 from ..preflight.migration import decide_way, reports_csi
 from ..verify.nodes import ProofNode, can_reach
-from .objects import format_retention_command, name_helper, parse_lock
+from .objects import format_retention_command, parse_lock
 from .observation import find_unknown_finalizers
-from .record import ConversionRecord, RecordedWorkload, Variant
+from .record import ConversionRecord, RecordedWorkload
 
 Object = Mapping[str, Any]
 
@@ -60,15 +60,10 @@ class ConversionFacts:
 
 @dataclass(frozen=True, slots=True)
 class ConversionRequest:
-    """The requested conversion of one claim. storage_class: of re-claim, empty for that of the old volume.
-
-    managed: objects with another manager may be changed. handle: instead of what was found.
-    """
+    """The requested conversion of one claim. managed: objects with another manager may be changed. handle: instead of what was found."""
 
     namespace: str
     claim: str
-    variant: Variant = "in_place"
-    storage_class: str = ""
     managed: bool = False
     handle: str = ""
 
@@ -128,24 +123,8 @@ def evaluate(facts: ConversionFacts, desired: ConversionRequest, first: Collecti
     workloads, problems = _collect_workloads(facts, desired, first)
     findings += problems
     findings += _check_managers(facts, desired, claim, volume)
-    findings += _check_objects_to_create(facts, desired, claim, volume)
+    findings += _check_claim(facts, desired, claim)
     return Eligibility(tuple(findings), translated, handle, workloads)
-
-
-def drop_leftovers(facts: ConversionFacts, done: Sequence[ConversionRecord]) -> ConversionFacts:
-    """Drop what late requests of earlier runs created, which a run removes first. done: their records."""
-    sides = {(record.run, "old" if record.target_side == "new" else "new") for record in done}
-    pods = {name_helper(record.run) for record in done}
-    return replace(
-        facts,
-        volumes=[volume for volume in facts.volumes if parse_lock(volume) not in sides or not _is_unused(volume)],
-        pods=[pod for pod in facts.pods if pod["metadata"]["name"] not in pods],
-    )
-
-
-def _is_unused(volume: Object) -> bool:
-    phase = (volume.get("status") or {}).get("phase")
-    return phase != "Bound" and volume["spec"].get("persistentVolumeReclaimPolicy") == "Retain"
 
 
 def _is_bound(claim: Object, volume: Object) -> bool:
@@ -303,8 +282,6 @@ def _collect_workloads(
     for workload in workloads_by_uid.values():
         problems += _check_conversions(facts, desired, workload, first)
         problems += _check_retention(workload)
-        if desired.variant == "re_claim":
-            problems += _check_templates(workload, desired)
     workloads = [
         RecordedWorkload(
             workload["kind"],
@@ -398,22 +375,6 @@ def _check_retention(workload: Object) -> Iterator[Finding]:
         yield blocker("CSI-B16", name, f"{text}, because scaling it to 0 would delete the claim", command)
 
 
-def _check_templates(workload: Object, desired: ConversionRequest) -> Iterator[Finding]:
-    for template in workload["spec"].get("volumeClaimTemplates") or []:
-        name = template["spec"].get("storageClassName")
-        if (
-            desired.storage_class
-            and name != desired.storage_class
-            and desired.claim.startswith(f"{template['metadata']['name']}-")
-        ):
-            yield warning(
-                "CSI-B31",
-                f"StatefulSet {workload['metadata']['namespace']}/{workload['metadata']['name']}",
-                f"its template {template['metadata']['name']} keeps StorageClass {name}, which further replicas will use",
-                "Afterwards: kubectl delete statefulset --cascade=orphan, and recreate it with the new class.",
-            )
-
-
 def _check_managers(
     facts: ConversionFacts, desired: ConversionRequest, claim: Object, volume: Object
 ) -> Iterator[Finding]:
@@ -445,21 +406,12 @@ def _find_managers(thing: Object) -> Iterable[str]:
     return dict.fromkeys(managers)
 
 
-def _check_objects_to_create(
-    facts: ConversionFacts, desired: ConversionRequest, claim: Object, volume: Object
-) -> Iterator[Finding]:
-    storage_class = desired.storage_class or claim["spec"].get("storageClassName") or ""
+def _check_claim(facts: ConversionFacts, desired: ConversionRequest, claim: Object) -> Iterator[Finding]:
+    storage_class = claim["spec"].get("storageClassName") or ""
     claim_title = f"PersistentVolumeClaim {desired.namespace}/{desired.claim}"
     if storage_class and facts.storage_class is None:
         text = f"StorageClass {storage_class} does not exist, but later expansion of the volume requires it"
-        yield blocker("CSI-B18", claim_title, text, "Create it, or choose re_claim with another class.")
-    if desired.variant == "re_claim":
-        name = f"{volume['metadata']['name']}-csi"
-        if any(existing["metadata"]["name"] == name for existing in facts.volumes):
-            yield blocker(
-                "CSI-B19", f"PersistentVolume {name}", "it already exists", "Rename or delete it, if it is not needed."
-            )
-        yield warning("CSI-B32", claim_title, "it is deleted and recreated with another uid", _REVIEW)
+        yield blocker("CSI-B18", claim_title, text, "Create it.")
     yield warning(
         "CSI-B33",
         claim_title,

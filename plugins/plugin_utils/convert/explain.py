@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from .actions import DeleteVolume, StopConversion, StopHelper
-from .record import ConversionRecord, Step
+from .actions import StopConversion
+from .record import STEPS, ConversionRecord, Step
 
 # The variables that make a conversion final, and that roll it back before.
 FINAL, ROLL_BACK = "final (kubewin_convert_final=true)", "state rolled_back (kubewin_convert_roll_back=true)"
@@ -14,8 +14,7 @@ FINAL, ROLL_BACK = "final (kubewin_convert_final=true)", "state rolled_back (kub
 
 def describe_steps(record: ConversionRecord, *, final: bool) -> list[dict[str, str]]:
     """Describe the remaining steps, in order. final: this run makes it final, so it cannot be rolled back later."""
-    table = record.steps
-    remaining = table[table.index(record.step) :]
+    remaining = STEPS[STEPS.index(record.step) :]
     if record.direction == "forward" and not final:
         remaining = remaining[: remaining.index("finish") + 1] if "finish" in remaining else remaining
     return [{"step": step, "description": text} for step in remaining if (text := _describe_step(record, step, final))]
@@ -28,7 +27,7 @@ def _describe_finish(record: ConversionRecord, final: bool) -> str:
     if final:
         return f"{restoration or 'leave the policy at Retain'}; the conversion is then final and cannot be rolled back"
     return (
-        f"keep PersistentVolume {record.target.name} at Retain and the claim locked, so that {ROLL_BACK} can roll the "
+        f"keep PersistentVolume {record.volume} at Retain and the claim locked, so that {ROLL_BACK} can roll the "
         f"conversion back, until you run it again with {FINAL}"
         + (f", which does this: {restoration}" if restoration else "")
     )
@@ -36,8 +35,6 @@ def _describe_finish(record: ConversionRecord, final: bool) -> str:
 
 def _describe_step(record: ConversionRecord, step: Step, final: bool) -> str:
     claim = f"PersistentVolumeClaim {record.namespace}/{record.claim}"
-    target = record.target
-    source = record.old if record.direction == "forward" else record.new
     is_rollback = record.direction == "rollback"
     workloads = (
         ", ".join(f"{workload.kind} {workload.name} ({workload.replicas})" for workload in record.workloads)
@@ -46,19 +43,17 @@ def _describe_step(record: ConversionRecord, step: Step, final: bool) -> str:
     descriptions: dict[Step, str] = {
         "lock": f"lock {claim}",
         "rehearse": "check both volumes (under scratch names) and the helper pod by the API server's dry run",
-        "retain": f"set the policy of PersistentVolume {source.name} to Retain, wait until the provisioner releases it",
+        "retain": f"set the policy of PersistentVolume {record.volume} to Retain, wait until the provisioner releases it",
         "quiesce": f"scale to 0: {workloads}; wait until the volume is detached everywhere",
         "baseline": "" if is_rollback else "read all data through a helper pod, for the later comparison",
-        "delete_claim": f"delete {claim}, whose volume no longer exists; PersistentVolume {target.name} is then reserved for a claim of that name",
-        "delete_volume": f"delete the object PersistentVolume {source.name}; {source.handle or target.handle} stays",
+        "delete_volume": f"delete the object PersistentVolume {record.volume}; {record.old_handle or record.new_handle} stays",
         "release": "wait until attacher and provisioner release it, then remove kubernetes.io/pv-protection",
         "forget": "wait until the driver's syncer has deregistered the disk"
         if record.forgets and not is_rollback
         else "",
-        "create_volume": f"create PersistentVolume {target.name} "
-        + (f"({target.driver}, {target.handle}, Retain)" if not is_rollback else "as before (Retain)")
-        + (f", bound to {claim}" if record.variant == "in_place" else f", reserved for a claim named {record.claim}"),
-        "create_claim": f"recreate {claim} for PersistentVolume {target.name}",
+        "create_volume": f"create PersistentVolume {record.volume} "
+        + (f"({record.driver}, {record.new_handle}, Retain)" if not is_rollback else "as before (Retain)")
+        + f", bound to {claim}",
         "canary": "" if is_rollback else "attach it to a helper pod by the new handle, read all data, compare",
         "restore": f"scale back: {workloads}; wait until all pods run on Windows",
         "finish": _describe_finish(record, final),
@@ -66,12 +61,6 @@ def _describe_step(record: ConversionRecord, step: Step, final: bool) -> str:
         "done": "",
     }
     return descriptions[step]
-
-
-def describe_leftover(move: DeleteVolume | StopHelper) -> dict[str, str]:
-    """Describe the step that removes what a late request of an earlier run created."""
-    leftover = f"PersistentVolume {move.volume.name}" if isinstance(move, DeleteVolume) else "the helper pod"
-    return {"step": "done", "description": f"delete {leftover}, which a late request of an earlier run created"}
 
 
 def describe_conversion(record: ConversionRecord | None) -> str:
@@ -89,8 +78,7 @@ def describe_stop(record: ConversionRecord, stop: StopConversion) -> str:
 
 def describe_state(record: ConversionRecord) -> str:
     """Describe where a run stopped, and how it continues."""
-    volume = record.objects.get("old", {}).get("metadata", {}).get("name", record.old.name)
     return (
-        f"Run {record.run} is at step {record.step} ({record.direction}); the disk of PersistentVolume {volume} "
-        f"({record.old.handle}) is unchanged. Run again to continue, or roll back."
+        f"Run {record.run} is at step {record.step} ({record.direction}); the disk of PersistentVolume {record.volume} "
+        f"({record.old_handle}) is unchanged. Run again to continue, or roll back."
     )

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The objects of a conversion: volumes and claims as they are created, the helper pod, the record's ConfigMap. Pure."""
+"""The objects of a conversion: volumes as they are created, the helper pod, the record's ConfigMap. Pure."""
 
 from __future__ import annotations
 
@@ -49,15 +49,17 @@ def strip_managed_fields(thing: Mapping[str, Any]) -> dict[str, Any]:
     return copied
 
 
-def define_native_volume(
-    old: Mapping[str, Any], native: Native, handle: str, name: str, storage_class: str
-) -> dict[str, Any]:
+def define_native_volume(old: Mapping[str, Any], native: Native, handle: str, storage_class: str) -> dict[str, Any]:
     """Define the native volume of the same disk."""
     spec = old["spec"]
     definition = strip_server_fields(old)
     metadata = definition["metadata"]
     annotations = _filter_annotations(metadata)
-    definition["metadata"] = {"name": name, "labels": metadata.get("labels") or {}, "annotations": annotations}
+    definition["metadata"] = {
+        "name": metadata["name"],
+        "labels": metadata.get("labels") or {},
+        "annotations": annotations,
+    }
     definition["spec"] = {
         "capacity": spec["capacity"],
         "accessModes": list(native.spec["accessModes"]),
@@ -82,31 +84,6 @@ def define_in_tree_volume(old: Mapping[str, Any]) -> dict[str, Any]:
     annotations = definition["metadata"].setdefault("annotations", {})
     annotations.pop(LOCK, None)
     return {**definition, "apiVersion": "v1", "kind": "PersistentVolume"}
-
-
-def define_claim(old: Mapping[str, Any], volume: str, storage_class: str) -> dict[str, Any]:
-    """Define a claim of the same name for that volume: labels, own annotations and owners as before, no data source."""
-    metadata, spec = old["metadata"], old["spec"]
-    definition = {
-        "name": metadata["name"],
-        "namespace": metadata["namespace"],
-        "annotations": _filter_annotations(metadata),
-    }
-    for key in ("labels", "ownerReferences"):
-        if metadata.get(key):
-            definition[key] = copy.deepcopy(metadata[key])
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": definition,
-        "spec": {
-            "accessModes": list(spec["accessModes"]),
-            "resources": copy.deepcopy(spec["resources"]),
-            "volumeMode": spec.get("volumeMode") or "Filesystem",
-            "storageClassName": storage_class,
-            "volumeName": volume,
-        },
-    }
 
 
 def _filter_annotations(metadata: Mapping[str, Any]) -> dict[str, str]:
@@ -141,12 +118,6 @@ def define_scratch_volume(record: ConversionRecord, side: Side) -> dict[str, Any
     definition = define_volume(record, side, "")
     definition["metadata"]["name"] = f"kubewin-convert-{record.run}-{side}"
     definition["spec"]["claimRef"]["name"] = definition["metadata"]["name"]
-    return definition
-
-
-def define_locked_claim(record: ConversionRecord, side: Side) -> dict[str, Any]:
-    definition: dict[str, Any] = copy.deepcopy(record.objects[f"{side}_claim"])
-    definition["metadata"].setdefault("annotations", {})[LOCK] = format_lock(record)
     return definition
 
 
@@ -192,7 +163,7 @@ def list_fenced_objects(record: ConversionRecord) -> list[tuple[Kind, str, str |
     """
     return [
         (kinds.PERSISTENT_VOLUME_CLAIM, record.claim, record.namespace),
-        *((kinds.PERSISTENT_VOLUME, name, None) for name in dict.fromkeys((record.old.name, record.new.name))),
+        (kinds.PERSISTENT_VOLUME, record.volume, None),
         *((kinds.SCALABLE[workload.kind], workload.name, workload.namespace) for workload in record.workloads),
     ]
 

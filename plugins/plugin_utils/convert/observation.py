@@ -29,7 +29,7 @@ HelperState = Literal["", "starting", "running", "stopping", "failed", "stale"]
 
 @dataclass(frozen=True, slots=True)
 class ConversionVolume:
-    """A PersistentVolume under one of the two names.
+    """The PersistentVolume with the name of the record.
 
     version: its resourceVersion. side: which side of the exchange it is, "foreign" when neither. claim_uid: of its
     claimRef. by: its annotation provisioned-by.
@@ -81,7 +81,7 @@ class ConversionWorkload:
 
 @dataclass(frozen=True, slots=True)
 class ConversionObservation:
-    """The state of claim, volumes and workloads.
+    """The state of claim, volume and workloads.
 
     uses: users of the claim or of an attachment of either handle, without the helper pod. twins: other volumes with one of the
     handles. helper: our pod on the claim. helper_path: why the helper's volume is not on the target's CSI path, empty
@@ -89,7 +89,7 @@ class ConversionObservation:
     work, empty if it works. final: the user made the conversion final.
     """
 
-    volumes: tuple[ConversionVolume, ...]
+    volume: ConversionVolume | None
     claim: ConversionClaim | None
     workloads: tuple[ConversionWorkload, ...]
     uses: tuple[str, ...] = ()

@@ -45,7 +45,7 @@ def read_facts(client: Client, desired: ConversionRequest) -> ConversionFacts:
         return ConversionFacts(claim, volume)
     plugin = find_plugin(volume)
     driver = BY_NAME.get(plugin.driver) if plugin is not None else None
-    storage_class = desired.storage_class or str(claim["spec"].get("storageClassName") or "")
+    storage_class = str(claim["spec"].get("storageClassName") or "")
     csi_nodes = {item["metadata"]["name"]: item for item in client.list(kinds.CSI_NODE).items}
     nodes = client.list_windows_nodes()
     sets: list[Mapping[str, Any]] = []
@@ -142,27 +142,26 @@ class ConversionObserver:
             syncer=syncer,
             final=self._final,
             claim=self._read_claim(record),
-            volumes=tuple(self._read_volumes(record)),
+            volume=self._read_volume(record),
         )
 
-    def _read_volumes(self, record: ConversionRecord) -> Iterator[ConversionVolume]:
-        for name in dict.fromkeys((record.old.name, record.new.name)):
-            live = self._client.get(kinds.PERSISTENT_VOLUME, name)
-            if live is None:
-                continue
-            metadata, spec = live["metadata"], live["spec"]
-            yield ConversionVolume(
-                name=name,
-                uid=metadata["uid"],
-                version=metadata["resourceVersion"],
-                side=_identify_side(record, live),
-                policy=str(spec.get("persistentVolumeReclaimPolicy", "")),
-                phase=str((live.get("status") or {}).get("phase", "")),
-                terminating="deletionTimestamp" in metadata,
-                finalizers=tuple(metadata.get("finalizers") or ()),
-                claim_uid=str((spec.get("claimRef") or {}).get("uid") or ""),
-                by=str((metadata.get("annotations") or {}).get(objects.PROVISIONED_BY, "")),
-            )
+    def _read_volume(self, record: ConversionRecord) -> ConversionVolume | None:
+        live = self._client.get(kinds.PERSISTENT_VOLUME, record.volume)
+        if live is None:
+            return None
+        metadata, spec = live["metadata"], live["spec"]
+        return ConversionVolume(
+            name=metadata["name"],
+            uid=metadata["uid"],
+            version=metadata["resourceVersion"],
+            side=_identify_side(record, live),
+            policy=str(spec.get("persistentVolumeReclaimPolicy", "")),
+            phase=str((live.get("status") or {}).get("phase", "")),
+            terminating="deletionTimestamp" in metadata,
+            finalizers=tuple(metadata.get("finalizers") or ()),
+            claim_uid=str((spec.get("claimRef") or {}).get("uid") or ""),
+            by=str((metadata.get("annotations") or {}).get(objects.PROVISIONED_BY, "")),
+        )
 
     def _read_claim(self, record: ConversionRecord) -> ConversionClaim | None:
         live = self._client.get(kinds.PERSISTENT_VOLUME_CLAIM, record.claim, record.namespace)
@@ -205,9 +204,9 @@ class ConversionObserver:
         for attachment_object in self._client.list(kinds.VOLUME_ATTACHMENT).items:
             spec = attachment_object["spec"]
             node = str(spec["nodeName"])
-            is_of_record = (spec.get("source") or {}).get("persistentVolumeName") in (record.old.name, record.new.name)
+            is_of_record = (spec.get("source") or {}).get("persistentVolumeName") == record.volume
             named = attachment_object["metadata"]["name"] in {
-                name_attachment(record.new.driver, handle, node) for handle in handles
+                name_attachment(record.driver, handle, node) for handle in handles
             }
             if (is_of_record or named) and node != helper_node:
                 yield f"VolumeAttachment {attachment_object['metadata']['name']} attaches it to {node}"
@@ -225,11 +224,11 @@ class ConversionObserver:
         """Return why the helper's volume is not attached by the target's handle, empty if it is."""
         if not record.attaches:
             return ""
-        name = name_attachment(record.new.driver, record.target.handle, node)
+        name = name_attachment(record.driver, record.target_handle, node)
         live = self._client.get(kinds.VOLUME_ATTACHMENT, name)
         if not ((live or {}).get("status") or {}).get("attached"):
             return f"VolumeAttachment {name} is missing or not attached"
-        attached = objects.name_on_node(record.new.driver, record.target.handle)
+        attached = objects.name_on_node(record.driver, record.target_handle)
         live = self._client.get(kinds.NODE, node)
         if attached not in (((live or {}).get("status") or {}).get("volumesInUse") or ()):
             return f"Node {node} does not list {attached}"
@@ -241,8 +240,8 @@ class ConversionObserver:
             source = item["spec"].get("csi") or {}
             name = item["metadata"]["name"]
             if (
-                name not in (record.old.name, record.new.name)
-                and source.get("driver") == record.new.driver
+                name != record.volume
+                and source.get("driver") == record.driver
                 and source.get("volumeHandle") in handles
             ):
                 yield name
@@ -251,7 +250,7 @@ class ConversionObserver:
         path = record.objects["volume_path"]
         migrations = self._client.list(kinds.VSPHERE_MIGRATION).items
         registered = any((migration.get("spec") or {}).get("volumepath") == path for migration in migrations)
-        driver = BY_NAME.get(record.new.driver)
+        driver = BY_NAME.get(record.driver)
         trouble = find_controller_trouble(self._client, driver) if driver is not None else ""
         return registered, trouble if registered else ""
 
@@ -283,7 +282,7 @@ class ConversionObserver:
 def _identify_side(record: ConversionRecord, live: Mapping[str, Any]) -> VolumeSide:
     """Identify a volume by its uid or by our annotation."""
     run, side = objects.parse_lock(live)
-    if live["metadata"]["uid"] == record.old.uid:
+    if live["metadata"]["uid"] == record.volume_uid:
         return "old"
     if run == record.run and side in ("old", "new"):
         return "old" if side == "old" else "new"

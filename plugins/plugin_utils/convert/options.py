@@ -50,10 +50,6 @@ def parse_run_options(options: Mapping[str, Any]) -> RunOptions:
             raise ConversionOptionError(f"claims has {name!r}, expected namespace/name, for example shop/data-db-0.")
     if options["volume_handle"] and len(names) > 1:
         raise ConversionOptionError(f"volume_handle is for one claim, found {len(names)}. Convert that claim alone.")
-    if options["storage_class"] and options["variant"] == "in_place":
-        raise ConversionOptionError(
-            f"storage_class is {options['storage_class']!r}, which in_place does not change. Set variant to re_claim."
-        )
     for name, minimum in (("compare_limit", 0), ("step_timeout", 1)):
         if options[name] < minimum:
             raise ConversionOptionError(f"{name} is {options[name]}, expected at least {minimum}.")
@@ -71,8 +67,6 @@ def parse_run_options(options: Mapping[str, Any]) -> RunOptions:
         ConversionRequest(
             namespace=name.partition("/")[0],
             claim=name.partition("/")[2],
-            variant=options["variant"],
-            storage_class=options["storage_class"],
             managed=options["allow_managed"],
             handle=options["volume_handle"],
         )

@@ -14,27 +14,13 @@ from ..base.stored import FormatError, read
 
 SCHEMA = 1
 
-Variant = Literal["in_place", "re_claim"]
 Direction = Literal["forward", "rollback"]
 Side = Literal["old", "new"]
 Step = Literal[
     "lock", "rehearse", "retain", "quiesce", "baseline", "delete_volume", "release", "forget", "create_volume",
-    "delete_claim", "create_claim", "canary", "restore", "finish", "unlock", "done",
+    "canary", "restore", "finish", "unlock", "done",
 ]  # fmt: skip
 STEPS: tuple[Step, ...] = get_args(Step)
-# In place the claim is never deleted. In the other variant it goes only when its volume is gone and the new one waits for
-# the next claim of that name: so no volume is ever Released, which is the state in which a policy Delete takes effect.
-_OF_CLAIMS: frozenset[Step] = frozenset({"delete_claim", "create_claim"})
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedVolume:
-    """One side of the exchange. uid: as it was recorded, empty until the object was observed."""
-
-    name: str
-    uid: str
-    driver: str
-    handle: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +39,24 @@ class ConversionRecord:
     """One conversion.
 
     run: its name, the same for every record of a claim. key: distinguishes it from a conversion by another user with other
-    record stores. attaches: the driver has VolumeAttachments. forgets: the driver's syncer takes the
-    deleted in-tree volume out of a register first (vSphere). policy: the volume's reclaim policy before all this.
-    generation: grows whenever a run takes the record over; the claim carries it, so that a run that was taken over can write
-    nothing to it any more. baseline: digest of the data when the workload stood still. objects: everything as it was, by name, among them "old"
-    and "new", the two volumes as they are created, and "claim". sequence: grows with every save. times: of each step.
+    record stores. volume: name of the PersistentVolume, which both sides have. volume_uid: of the old one. attaches: the driver has
+    VolumeAttachments. forgets: the driver's syncer takes the deleted in-tree volume out of a register first (vSphere). policy: the
+    volume's reclaim policy before all this. generation: grows whenever a run takes the record over; the claim carries it, so that a
+    run that was taken over can write nothing to it any more. baseline: digest of the data when the workload stood still. objects:
+    everything as it was, by name, among them "old" and "new", the two volumes as they are created. sequence: grows with every
+    save. times: of each step.
     """
 
     run: str
     key: str
-    variant: Variant
     namespace: str
     claim: str
     claim_uid: str
-    old: RecordedVolume
-    new: RecordedVolume
+    volume: str
+    volume_uid: str
+    driver: str
+    old_handle: str
+    new_handle: str
     policy: str
     attaches: bool
     forgets: bool
@@ -87,21 +76,16 @@ class ConversionRecord:
         return f"{self.run}.{self.key}"
 
     @property
-    def target(self) -> RecordedVolume:
-        """The volume that is bound at the end."""
-        return self.new if self.direction == "forward" else self.old
+    def target_handle(self) -> str:
+        """The handle of the volume that is bound at the end."""
+        return self.new_handle if self.direction == "forward" else self.old_handle
 
     @property
     def target_side(self) -> Side:
         return "new" if self.direction == "forward" else "old"
 
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        return tuple(step for step in STEPS if self.variant == "re_claim" or step not in _OF_CLAIMS)
-
     def advance(self) -> ConversionRecord:
-        steps = self.steps
-        return replace(self, step=steps[steps.index(self.step) + 1])
+        return replace(self, step=STEPS[STEPS.index(self.step) + 1])
 
     def move_to(self, step: Step) -> ConversionRecord:
         return replace(self, step=step)
@@ -140,17 +124,13 @@ def from_json(text: str) -> ConversionRecord:
     Raises FormatError naming what is wrong with it.
     """
     record: ConversionRecord = read(ConversionRecord, text, SCHEMA)
-    for name in ("run", "key", "namespace", "claim", "claim_uid", "policy"):
+    for name in ("run", "key", "namespace", "claim", "claim_uid", "volume", "volume_uid", "policy"):
         if not getattr(record, name):
             raise FormatError(f"{name} is '', expected text")
-    if record.step not in record.steps:
-        raise FormatError(
-            f"step is {record.step}, which {record.variant} does not have, expected one of {', '.join(record.steps)}"
-        )
-    for name in ("old", "new", *(("old_claim", "new_claim") if record.variant == "re_claim" else ())):
+    for name in ("old", "new"):
         thing = record.objects.get(name)
         parts = [thing.get("metadata"), thing.get("spec")] if isinstance(thing, dict) else [None]
-        if "claim" not in name and isinstance(parts[-1], dict):
+        if isinstance(parts[-1], dict):
             parts.append(parts[-1].get("claimRef"))
         if not all(isinstance(part, dict) for part in parts):
             raise FormatError(f"objects.{name} is not an object of the API, expected metadata and spec")

@@ -32,13 +32,9 @@ class Records:
         self._stores = [ConfigMaps(client, namespace, objects.PART, objects.KEY, remedy) for namespace in namespaces]
         # By run: a claim that is converted again has the name of its last run.
         self._sequences: dict[str, int] = {}
-        # By run: which versions of its record the stores have.
-        self._versions: dict[str, set[tuple[str, int, int]]] = {}
         self.warnings: list[str] = []
         # When the conversion of the claim last searched for was made final, empty without such a record.
         self.final = ""
-        # The records of that claim that are done, one for each run.
-        self.done: list[ConversionRecord] = []
 
     def find(self, namespace: str, claim: str) -> ConversionRecord | None:
         """Return the newest copy of a claim's unfinished record, None without one.
@@ -49,7 +45,6 @@ class Records:
         copies = [record for record in self._read_copies(bad) if (record.namespace, record.claim) == (namespace, claim)]
         newest_ones = _select_newest_copies(copies)
         unfinished = [record for record in newest_ones if record.step != "done"]
-        self.done = [record for record in newest_ones if record.step == "done"]
         self.final = max(
             (
                 record.times.get("forward:done", "")
@@ -89,12 +84,7 @@ class Records:
                     bad[store.describe_place(name)] = str(error)
                     continue
                 self._sequences[record.run] = max(record.sequence, self._sequences.get(record.run, 0))
-                self._versions.setdefault(record.run, set()).add((record.key, record.generation, record.sequence))
                 yield record
-
-    def differ(self, run: str) -> bool:
-        """Whether the stores, as they were read, have different versions of a run's record."""
-        return len(self._versions.get(run, ())) > 1
 
     def write(self, record: ConversionRecord, step_time: str) -> ConversionRecord:
         """Write to every store; return the record as it was written."""

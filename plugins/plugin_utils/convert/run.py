@@ -22,8 +22,8 @@ from . import actions as do
 from . import explain
 from .apply import ConversionStoppedError, Converter
 from .begin import create_record
-from .decide import decide_move, decide_step
-from .eligibility import ConversionRequest, drop_leftovers, evaluate
+from .decide import decide_step
+from .eligibility import ConversionRequest, evaluate
 from .objects import build_labels, name_lease, parse_lock
 from .observe import ConversionObserver, read_facts
 from .options import RunOptions
@@ -50,39 +50,16 @@ class ConversionResult:
             "claim": self.claim,
             "status": self.status,
             "run": record.run if record else "",
-            "variant": record.variant if record else "",
             "direction": record.direction if record else "",
             "step": record.step if record else "",
-            "volume": record.target.name if record else "",
-            "handle": record.target.handle if record else "",
+            "volume": record.volume if record else "",
+            "handle": record.target_handle if record else "",
             "findings": [serialize(finding) for finding in self.findings],
             "plan": self.plan,
             "actions": list(self.actions),
             "msg": self.message,
             "reason": self.reason,
         }
-
-
-def _check_same_request(record: ConversionRecord, desired: ConversionRequest, *, roll_back: bool) -> None:
-    """Refuse to continue a conversion that was begun with another request: it would succeed with another result."""
-    if roll_back or record.direction == "rollback":
-        return
-    storage_class = str(record.objects["new"]["spec"].get("storageClassName") or "")
-    differ = [
-        f"{option} {began or 'none'}, requested is {requested}"
-        for option, began, requested in (
-            ("variant", record.variant, desired.variant),
-            ("storage_class", storage_class, desired.storage_class),
-        )
-        if requested and requested != began
-    ]
-    if differ:
-        raise ClusterError(
-            f"the conversion of {record.namespace}/{record.claim} is at step {record.step} and began with "
-            f"{'; '.join(differ)}. Continue it with the same options, or roll it back first (state rolled_back, "
-            "kubewin_convert_roll_back=true).",
-            "refused",
-        )
 
 
 def _explain_no_rollback(claim: str, final: str) -> str:
@@ -148,26 +125,15 @@ class Conversions:
         """Plan the conversion of a claim. stored: its record."""
         name = f"{desired.namespace}/{desired.claim}"
         if stored is not None and (self._options.roll_back or self._has_begun(stored)):
-            _check_same_request(stored, desired, roll_back=self._options.roll_back)
             # What is only to be unlocked is final, and its claim may have no lock any more.
             goes_back = self._options.roll_back and stored.direction == "forward" and not stored.has_reached("unlock")
             record = stored.roll_back("requested") if goes_back else stored
             return ConversionResult(
                 name, "to_do", record, plan=explain.describe_steps(record, final=self._options.final)
             )
-        result = (
-            ConversionResult(name, "nothing", message=_explain_no_rollback(name, records.final))
-            if self._options.roll_back
-            else self._evaluate(desired, records, first)
-        )
-        result.plan = [*self._plan_leftovers(records), *result.plan]
-        return result
-
-    def _plan_leftovers(self, records: Records) -> list[dict[str, str]]:
-        """Plan the removal of what late requests of earlier runs created."""
-        view = ConversionObserver(self._client, final=False)
-        moves = [decide_move(record, view.observe(record)) for record in records.done]
-        return [explain.describe_leftover(move) for move in moves if isinstance(move, (do.DeleteVolume, do.StopHelper))]
+        if self._options.roll_back:
+            return ConversionResult(name, "nothing", message=_explain_no_rollback(name, records.final))
+        return self._evaluate(desired, records, first)
 
     def _evaluate(self, desired: ConversionRequest, records: Records, first: Collection[str]) -> ConversionResult:
         """Evaluate a claim whose conversion has not begun."""
@@ -178,7 +144,7 @@ class Conversions:
         other_records = [
             record for record in (*before, *records.list_unfinished()) if f"{record.namespace}/{record.claim}" != name
         ]
-        observed = drop_leftovers(replace(observed, records=other_records), records.done)
+        observed = replace(observed, records=other_records)
         entry = evaluate(observed, desired, first)
         if [finding.id for finding in entry.findings] == ["CSI-B02"]:
             return ConversionResult(name, "native", message=entry.findings[0].message)
@@ -279,9 +245,6 @@ class Conversions:
             converter.fence(stored)
             # Requests of the run before arrived until now, or are refused from here on.
             stored = self._find(desired, records)
-        if stored is None:
-            for record in records.done:
-                converter.tidy(record)
         current = self._plan(desired, stored, records, ())
         result.findings = current.findings or result.findings
         if current.status == "refused":

@@ -19,7 +19,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import observa
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.actions import ConversionMove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.decide import decide_move
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.observation import ConversionObservation
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import ConversionRecord, Variant
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import ConversionRecord
 
 IN_TREE, DRIVER = "kubernetes.io/vsphere-volume", "csi.vsphere.vmware.com"
 PV_PROTECTION, EP, EA = 1, 2, 4
@@ -33,7 +33,7 @@ NONE, WAITS, COMING, RUNS, ENDS = "-", "waits", "coming", "runs", "ends"
 
 
 class PV(NamedTuple):
-    """A volume object; all three of them have the same disk behind them. claim: the claimRef's uid, 0 for none."""
+    """A volume object; both of them have the same disk behind them. claim: the claimRef's uid, 0 for none."""
 
     uid: str
     side: str
@@ -46,7 +46,7 @@ class PV(NamedTuple):
 
 
 class PVC(NamedTuple):
-    """The claim. uid: 1 from the beginning, 2 the set's, 3 and 4 ours, 5 a user's.
+    """The claim. uid: 1 from the beginning, 2 the set's, 5 a user's.
 
     volume: index of its volume, -1 for none, FRESH for one with another disk. lock: its term, 0 for none.
     """
@@ -110,7 +110,6 @@ class Violation(AssertionError):
 class World:
     """What may happen in a search. Each of `users` happens at most once."""
 
-    variant: Variant = "in_place"
     policy: str = "Delete"
     users: tuple[str, ...] = ()
     forgets: bool = False

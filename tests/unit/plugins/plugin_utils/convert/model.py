@@ -19,14 +19,11 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.actions import
     ConversionAction,
     ConversionDone,
     ConversionMove,
-    CreateClaim,
     CreateVolume,
-    DeleteClaim,
     DeleteVolume,
     DropProtection,
     DryRunVolumes,
     ReadData,
-    ReserveVolume,
     SaveRecord,
     ScaleWorkload,
     SetLock,
@@ -45,7 +42,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.observation im
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import (
     ConversionRecord,
-    RecordedVolume,
     RecordedWorkload,
 )
 from unit.plugins.plugin_utils.convert.cluster import (
@@ -168,12 +164,14 @@ class Search(ClusterEvents):
         record = ConversionRecord(
             run="r1",
             key="k",
-            variant=world.variant,
             namespace="shop",
             claim="data",
             claim_uid="1",
-            old=RecordedVolume("pv", "o0", DRIVER, "path"),
-            new=RecordedVolume("pv" if world.variant == "in_place" else "pv-csi", "", DRIVER, "fcd"),
+            volume="pv",
+            volume_uid="o0",
+            driver=DRIVER,
+            old_handle="path",
+            new_handle="fcd",
             policy=policy,
             attaches=world.attaches,
             forgets=world.forgets,
@@ -181,7 +179,7 @@ class Search(ClusterEvents):
         )
         first = self.record(record)
         return State(
-            pvs=(old,) if world.variant == "in_place" else (old, None),
+            pvs=(old,),
             pvc=PVC(1, 0, "Bound", False, 0, False),
             replicas=1,
             deletes=False,
@@ -279,23 +277,21 @@ class Search(ClusterEvents):
             RUNS: "running",
             ENDS: "stopping",
         }
-        pvc = s.pvc
+        pvc, (pv,) = s.pvc, s.pvs
         return ConversionObservation(
-            volumes=tuple(
-                ConversionVolume(
-                    name=("pv", "pv-csi")[index],
-                    uid=pv.uid,
-                    version=self.version(pv),
-                    side="old" if pv.side == "old" else "new",
-                    policy=pv.policy,
-                    phase=pv.phase,
-                    terminating=pv.terminating,
-                    finalizers=tuple(name for bit, name in FINALIZERS.items() if pv.fins & bit),
-                    claim_uid=str(pv.claim) if pv.claim else "",
-                    by={"i": IN_TREE, "n": DRIVER}.get(pv.by, ""),
-                )
-                for index, pv in enumerate(s.pvs)
-                if pv is not None
+            volume=None
+            if pv is None
+            else ConversionVolume(
+                name="pv",
+                uid=pv.uid,
+                version=self.version(pv),
+                side="old" if pv.side == "old" else "new",
+                policy=pv.policy,
+                phase=pv.phase,
+                terminating=pv.terminating,
+                finalizers=tuple(name for bit, name in FINALIZERS.items() if pv.fins & bit),
+                claim_uid=str(pv.claim) if pv.claim else "",
+                by={"i": IN_TREE, "n": DRIVER}.get(pv.by, ""),
             ),
             claim=None
             if pvc is None
@@ -303,7 +299,7 @@ class Search(ClusterEvents):
                 uid=str(pvc.uid),
                 version=self.version(pvc),
                 phase=pvc.phase,
-                volume={0: "pv", 1: "pv-csi", -1: "", FRESH: "pvc-2"}[pvc.volume],
+                volume={0: "pv", -1: "", FRESH: "pvc-2"}[pvc.volume],
                 terminating=pvc.terminating,
                 lock="r1.k" if pvc.lock else "",
                 generation=pvc.lock,
@@ -349,25 +345,17 @@ class Search(ClusterEvents):
 
     def apply(self, s: State, record: ConversionRecord, action: ConversionAction) -> State | None:
         """The state after a write; None when the server refuses it."""
-        if isinstance(action, (SetPolicy, SetProvisioner, DeleteVolume, DropProtection, ReserveVolume)):
+        if isinstance(action, (SetPolicy, SetProvisioner, DeleteVolume, DropProtection)):
             return self.apply_to_volume(s, record, action)
         pvc = s.pvc
-        if isinstance(action, (SetLock, DeleteClaim)):
+        if isinstance(action, SetLock):
             if pvc is None or not self.same(action.claim.uid, action.claim.version, str(pvc.uid), pvc):
                 return None
-            if isinstance(action, SetLock):
-                if action.hold and pvc.terminating:
-                    return None
-                if pvc.uid in (2, 5) and not pvc.lock:
-                    raise Violation("another user's claim is taken")
-                return s._replace(pvc=pvc._replace(lock=action.generation, held=action.hold))
-            if pvc.terminating:
+            if action.hold and pvc.terminating:
                 return None
             if pvc.uid in (2, 5) and not pvc.lock:
-                raise Violation("another user's claim is deleted")
-            if any(pv is not None and pv.claim == pvc.uid and pv.policy != "Retain" for pv in s.pvs):
-                raise Violation("a claim is deleted whose volume has not the policy Retain")
-            return s._replace(pvc=pvc._replace(terminating=True))
+                raise Violation("another user's claim is taken")
+            return s._replace(pvc=pvc._replace(lock=action.generation, held=action.hold))
         if isinstance(action, ScaleWorkload):
             if action.workload.version != self.version(("set", s.replicas, s.deletes)) and self.world.preconditions:
                 return None
@@ -379,37 +367,27 @@ class Search(ClusterEvents):
         if isinstance(action, StopHelper):
             ends = NO_POD if s.helper.state in (NONE, WAITS) else s.helper._replace(state=ENDS)
             return s._replace(helper=ends)
-        if isinstance(action, CreateVolume):
-            index = 0 if action.side == "old" or len(s.pvs) == 1 else 1
-            if s.pvs[index] is not None:
-                return None
-            by = "i" if action.side == "old" else ""
-            uid = f"{action.side[0]}{sum(pv is not None for pv in s.pvs) + 1}"
-            made = PV(uid, action.side, "Retain", "Pending", False, PV_PROTECTION, int(action.claim_uid or 0), by)
-            registered = s.registered or (action.side == "old" and self.world.forgets)
-            return s._replace(pvs=(*s.pvs[:index], made, *s.pvs[index + 1 :]), registered=registered)
-        assert isinstance(action, CreateClaim)
-        if pvc is not None:
+        assert isinstance(action, CreateVolume)
+        if s.pvs[0] is not None:
             return None
-        index = 0 if action.side == "old" else 1
-        return s._replace(pvc=PVC(3 if action.side == "new" else 4, index, "Pending", False, record.generation, False))
+        by = "i" if action.side == "old" else ""
+        uid = f"{action.side[0]}1"
+        made = PV(uid, action.side, "Retain", "Pending", False, PV_PROTECTION, int(action.claim_uid or 0), by)
+        return s._replace(pvs=(made,), registered=s.registered or (action.side == "old" and self.world.forgets))
 
     def apply_to_volume(
         self,
         s: State,
         record: ConversionRecord,
-        action: SetPolicy | SetProvisioner | DeleteVolume | DropProtection | ReserveVolume,
+        action: SetPolicy | SetProvisioner | DeleteVolume | DropProtection,
     ) -> State | None:
-        index = 0 if action.volume.name == "pv" else 1
-        pv = s.pvs[index]
+        (pv,) = s.pvs
         if pv is None or not self.same(action.volume.uid, action.volume.version, pv.uid, pv):
             return None
         if isinstance(action, SetPolicy):
             pv = pv._replace(policy=action.policy)
         elif isinstance(action, SetProvisioner):
             pv = pv._replace(by="n")
-        elif isinstance(action, ReserveVolume):
-            pv = pv._replace(claim=int(action.claim_uid or 0))
         elif isinstance(action, DeleteVolume):
             if pv.policy != "Retain":
                 raise Violation(f"{pv.side} is deleted while its policy is {pv.policy}")
@@ -420,19 +398,12 @@ class Search(ClusterEvents):
             if not pv.terminating:
                 raise Violation("the protection is taken off a volume that is to stay")
             pv = pv._replace(fins=pv.fins & ~PV_PROTECTION)
-        changed = s._replace(pvs=(*s.pvs[:index], pv, *s.pvs[index + 1 :]))
-        self.check_pair(changed)
-        return changed
+        return s._replace(pvs=(pv,))
 
     def same(self, uid: str, version: str, live_uid: str, live: object) -> bool:
         return not self.world.preconditions or (uid == live_uid and version == self.version(live))
 
     # What must hold
-
-    def check_pair(self, s: State) -> None:
-        bound = [pv for pv in s.pvs if pv is not None and pv.phase == "Bound"]
-        if len(bound) > 1 and any(pv.policy == "Delete" for pv in bound):
-            raise Violation("two bound volumes have one disk, and one of them the policy Delete")
 
     def check_end(self, s: State, record: ConversionRecord) -> None:
         if s.spent or s.second is not None:

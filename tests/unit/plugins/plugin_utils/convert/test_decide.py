@@ -13,22 +13,19 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.actions import (
     ConversionDone,
     CreateVolume,
-    DeleteClaim,
-    DeleteVolume,
     SaveRecord,
     SetLock,
     StopConversion,
     StopHelper,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.decide import decide_move
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import ConversionRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.observation import (
     ConversionClaim,
     ConversionObservation,
     ConversionVolume,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import ConversionRecord
-from unit.plugins.plugin_utils.convert.test_record import IN_PLACE, RECLAIM, record
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import STEPS, ConversionRecord
+from unit.plugins.plugin_utils.convert.test_record import record
 
 TARGET = ConversionVolume(
     "pv-1", "u9", "1", "new", "Retain", "Available", terminating=False, finalizers=(), claim_uid="", by=""
@@ -44,33 +41,26 @@ def theirs(volume: str, lock: str = "", uid: str = "another-uid") -> ConversionC
 def observations(found: ConversionRecord) -> Iterator[tuple[ConversionRecord, ConversionObservation, ConversionClaim]]:
     """Every step in both directions, with every claim that may stand there."""
     for step, back, volume, lock, uid in itertools.product(
-        found.steps,
+        STEPS,
         (False, True),
-        ("", found.old.name, found.new.name, "pv-of-another"),
+        ("", found.volume, "pv-of-another"),
         ("", found.lock, "another.k9"),
         (found.claim_uid, "another-uid"),
     ):
         claim = theirs(volume, lock, uid)
         at = replace(found.roll_back("asked") if back else found, step=step)
-        for volumes in ((), (replace(TARGET, name=at.target.name, side=at.target_side),)):
-            yield at, ConversionObservation(volumes, claim, ()), claim
+        for volume_observed in (None, replace(TARGET, side=at.target_side)):
+            yield at, ConversionObservation(volume_observed, claim, ()), claim
 
 
-@pytest.mark.parametrize("desired", [IN_PLACE, RECLAIM])
-def test_no_claim_with_a_volume_of_its_own_is_deleted_and_none_by_hand_without_an_observation(
-    desired: ConversionRequest,
-) -> None:
-    found = record(desired)
+def test_no_claim_with_a_volume_is_to_be_deleted_by_hand() -> None:
     reported = 0
-    for at, observed, claim in observations(found):
+    for at, observed, claim in observations(record()):
         move = decide_move(at, observed)
-        known = claim.volume in ("", found.old.name, found.new.name)
-        assert known or not isinstance(move, DeleteClaim), (at.step, claim)
         if isinstance(move, StopConversion) and "delete pvc" in move.remedy:
             reported += 1
-            assert known, (at.step, claim)
+            assert not claim.volume, (at.step, claim)
             assert "and only then: kubectl -n shop delete pvc data-db-0" in move.remedy
-            assert not claim.volume or f"Retain (kubectl get pv {claim.volume})" in move.remedy
     assert reported
 
 
@@ -81,7 +71,7 @@ def test_a_conversion_can_be_rolled_back_until_the_user_makes_it_final(policy: s
         found.claim_uid, "1", "Bound", "pv-1", terminating=False, lock=found.lock, generation=1, held=False
     )
     volume = replace(TARGET, phase="Bound", claim_uid=found.claim_uid)
-    current = ConversionObservation((volume,), claim, (), final=False)
+    current = ConversionObservation(volume, claim, (), final=False)
     move = decide_move(found, current)
     assert isinstance(move, ConversionDone), move
     assert move.until
@@ -91,7 +81,7 @@ def test_a_conversion_can_be_rolled_back_until_the_user_makes_it_final(policy: s
 
 
 def stopped(at: ConversionRecord, claim: ConversionClaim | None) -> StopConversion:
-    move = decide_move(at, ConversionObservation((TARGET,), claim, ()))
+    move = decide_move(at, ConversionObservation(TARGET, claim, ()))
     assert isinstance(move, StopConversion), move
     return move
 
@@ -107,12 +97,11 @@ def test_a_claim_with_another_volume_is_left_alone_and_the_run_can_be_ended() ->
 def test_another_runs_lock_on_a_claim_with_another_volume_is_not_taken() -> None:
     """Nor does one continue that a user gave our lock."""
     for lock in ("another.k9", record().lock):
-        stop = stopped(record(RECLAIM).move_to("delete_claim"), theirs("pv-of-production", lock))
+        stop = stopped(record().move_to("create_volume"), theirs("pv-of-production", lock))
         assert "annotate" not in stop.remedy
-        assert "This run continues once no claim has that name." in stop.remedy
 
 
-def test_in_place_a_claim_that_was_bound_by_hand_continues_once_it_is_locked() -> None:
+def test_a_claim_that_was_bound_by_hand_continues_once_it_is_locked() -> None:
     at = record().move_to("finish")
     lock = f"kubectl -n shop annotate --overwrite pvc data-db-0 kubewin.io/convert={at.lock}/1"
     gone = stopped(at, None)
@@ -122,9 +111,9 @@ def test_in_place_a_claim_that_was_bound_by_hand_continues_once_it_is_locked() -
     assert f"ConfigMap kubewin-convert-{at.run}, out of both record namespaces" in gone.remedy
     bound = replace(TARGET, phase="Bound", claim_uid="another-uid")
     assert lock in stopped(at, theirs("pv-1")).remedy
-    assert isinstance(decide_move(at, ConversionObservation((bound,), theirs("pv-1", at.lock), ())), SetLock)
+    assert isinstance(decide_move(at, ConversionObservation(bound, theirs("pv-1", at.lock), ())), SetLock)
     # It is the one that a volume is made for from now on.
-    made = decide_move(at.move_to("create_volume"), ConversionObservation((), theirs("pv-1", at.lock), ()))
+    made = decide_move(at.move_to("create_volume"), ConversionObservation(None, theirs("pv-1", at.lock), ()))
     assert made == CreateVolume("new", "another-uid")
 
 
@@ -136,34 +125,14 @@ def test_on_the_way_back_a_volume_that_was_deleted_is_made_again() -> None:
     back = record().move_to("restore").roll_back("asked")
     claim = theirs("pv-1", back.lock, back.claim_uid)
     for step in ("restore", "finish"):
-        assert decide_move(back.move_to(step), ConversionObservation((), claim, ())) == SaveRecord(back)
-    assert decide_move(back.move_to("create_volume"), ConversionObservation((), claim, ())) == CreateVolume(
+        assert decide_move(back.move_to(step), ConversionObservation(None, claim, ())) == SaveRecord(back)
+    assert decide_move(back.move_to("create_volume"), ConversionObservation(None, claim, ())) == CreateVolume(
         "old", back.claim_uid
     )
 
 
-def test_what_arrived_after_a_run_had_ended_is_removed_only_beside_the_bound_volume() -> None:
-    """The native volume that a request created after the rollback: its disk has the in-tree volume that the claim is bound to."""
-    ended = record(RECLAIM).roll_back("requested").move_to("done")
-    claim = replace(theirs(ended.old.name), uid=ended.claim_uid)
-    bound = replace(TARGET, name=ended.old.name, side="old", policy="Delete", phase="Bound", claim_uid=ended.claim_uid)
-    late = replace(TARGET, name=ended.new.name)
-    beside = ConversionObservation((bound, late), claim, ())
-    assert decide_move(ended, beside) == DeleteVolume(late)
-    kept = [
-        replace(beside, volumes=(bound, replace(late, policy="Delete"))),
-        replace(beside, volumes=(bound, replace(late, phase="Bound"))),
-        replace(beside, volumes=(bound, replace(late, side="foreign"))),
-        replace(beside, volumes=(late,)),
-        replace(beside, claim=theirs("pv-of-another")),
-        replace(beside, claim=None),
-    ]
-    assert [decide_move(ended, one) for one in kept] == [ConversionDone()] * len(kept)
-    assert decide_move(ended, replace(beside, helper="running")) == StopHelper()
-
-
 def test_a_helper_pod_of_an_earlier_run_is_deleted_at_every_step() -> None:
     found = record()
-    claim = replace(theirs(found.old.name, found.lock), uid=found.claim_uid)
-    for step in found.steps:
-        assert decide_move(found.move_to(step), ConversionObservation((), claim, (), helper="stale")) == StopHelper()
+    claim = replace(theirs(found.volume, found.lock), uid=found.claim_uid)
+    for step in STEPS:
+        assert decide_move(found.move_to(step), ConversionObservation(None, claim, (), helper="stale")) == StopHelper()

@@ -9,20 +9,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import objects
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.begin import create_record
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import (
     ConversionFacts,
     ConversionRequest,
     Eligibility,
-    drop_leftovers,
     evaluate,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import ConversionRecord, RecordedWorkload
 from unit.plugins.plugin_utils.convert.world import PATH, claim, facts, node, pod, stateful_set, volume
 
 REQUEST = ConversionRequest("shop", "data-db-0")
-RECLAIM = ConversionRequest("shop", "data-db-0", variant="re_claim", storage_class="fast")
 CSI = "csi.vsphere.vmware.com"
 
 
@@ -116,11 +113,6 @@ def test_a_node_without_the_drivers_topology_could_not_have_the_new_volume() -> 
     labelled, csi_node = node()
     labelled["metadata"]["labels"]["topology.csi.vmware.com/zone"] = "a"
     assert not blocks(facts(volume=found, nodes=[(labelled, csi_node)]))
-
-
-def test_a_name_that_is_taken_is_refused_in_re_claim() -> None:
-    taken = {"metadata": {"name": "pv-1-csi"}, "spec": {}}
-    assert list(blocks(facts(volumes=[volume(), taken]), RECLAIM)) == ["CSI-B19"]
 
 
 def test_a_native_volume_needs_nothing() -> None:
@@ -245,27 +237,7 @@ def test_a_stopped_workload_with_a_claim_that_a_remote_run_has_locked() -> None:
     assert not blocks(stopped_by(lock="abc.k/1", replicas=2), SECOND)
 
 
-def test_further_replicas_would_keep_the_old_class() -> None:
-    notes = [one for one in evaluated(facts(), RECLAIM).findings if one.id == "CSI-B31"]
-    assert "its template data keeps StorageClass thin" in notes[0].message
-
-
 def test_everything_in_the_way_is_named_at_once() -> None:
     spoiled = facts(nodes=[node("win-2", "v1.27.4", ())], storage_class=None, migrations=[])
     assert set(blocks(spoiled)) == {"CSI-B04", "CSI-B07", "CSI-B08", "CSI-B18"}
     assert PATH in blocks(spoiled)["CSI-B04"]
-
-
-def test_what_a_late_request_of_a_run_that_ended_created_is_not_in_the_way() -> None:
-    desired = ConversionRequest("shop", "data-db-0", variant="re_claim")
-    ended = create_record(facts(), evaluate(facts(), desired), desired, "k1").roll_back("requested").move_to("done")
-    late = {**objects.define_volume(ended, "new", ""), "status": {"phase": "Available"}}
-    helper = pod(None, objects.name_helper(ended.run))
-    found = facts(volumes=[volume(), late], pods=[helper])
-    ids = {finding.id for finding in evaluate(found, desired).findings if finding.severity == "blocker"}
-    assert ids == {"CSI-B05", "CSI-B14", "CSI-B19"}
-    assert not evaluate(drop_leftovers(found, [ended]), desired).refused
-    # Another client's volume of that disk stays in the way, and so does one that is not kept.
-    kept = {**late["spec"], "persistentVolumeReclaimPolicy": "Delete"}
-    for other in (TWIN, {**late, "spec": kept}):
-        assert evaluate(drop_leftovers(facts(volumes=[volume(), other]), [ended]), desired).refused

@@ -1,15 +1,14 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Both tables of steps, tried against everything that others may do meanwhile, in every order.
+"""The steps, tried against everything that others may do meanwhile, in every order.
 
 The model (model.py) is searched whole, for each set of disturbances: nothing is sampled. In every state that can be reached
 
 - no disk is deleted, unless a user deleted claim or volume while their policy was Delete, or did both of these, in any
   order: then that is what was asked for;
-- there are never two bound volumes with one disk behind them and policy Delete;
-- we never delete a claim or a volume whose policy is not Retain, nor take the protection off a volume that is to stay,
-  nor touch a claim of another user;
+- we never delete a volume whose policy is not Retain, nor take the protection off a volume that is to stay, nor touch a claim
+  of another user;
 - the disk is never attached by both handles, no volume object goes while it is attached, and vSphere's syncer never takes
   the disk of the new volume out of its register;
 - we never scale a set to 0 that deletes the claims of pods that it scales away, which may be those of other volumes;
@@ -20,16 +19,13 @@ Our run may die between any two requests and be started again with the newest co
 
 A user who sets a policy to Delete at any moment, also in the instant before one of our requests, loses nothing: a volume
 is deleted with the resourceVersion at which it was Retain, while it is Bound, and a policy takes effect on one that is
-Released, which no step of ours leads to. In re-claim the claim goes after its volume went, and when the new one is
-offered to the next claim of that name; so a set that is scaled up in between, or a controller that makes the claim
-anew, gets the disk.
+Released, which no step of ours leads to: the claim is never deleted.
 
 What the model leaves out: time (leases and timeouts are choices that may fall either way), the API server's own failures
 and refusals by admission (each is a run that dies or stops at that request), more than one workload, pod or node, a set that is
 set to delete claims while its pods are ending already (their claims are deleted then, whatever scaled it),
-provisioning's own errors, a claim made by others that the new volume is too small for (it gets another disk, and the run
-stops), another volume that a user creates with the same handle or for the same claim, also in the instant before the
-Lost claim is deleted, an unknown finalizer, and the data itself: a disk is there or not. Resource versions are
+provisioning's own errors, another volume that a user creates with the same handle or for the same claim, an unknown finalizer,
+and the data itself: a disk is there or not. Resource versions are
 compared by content, so a change back and forth goes unnoticed here, while a server would refuse: the model allows more.
 """
 
@@ -39,46 +35,39 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import decide
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import record as record_module
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.actions import (
     AwaitCondition,
     ConversionMove,
     CreateVolume,
-    DeleteClaim,
     DropProtection,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.decide import decide_move
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.observation import ConversionObservation
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import ConversionRecord, Step, Variant
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import ConversionRecord
 from unit.plugins.plugin_utils.convert.cluster import Violation, World
 from unit.plugins.plugin_utils.convert.model import Search
 
-VARIANTS: tuple[Variant, ...] = ("in_place", "re_claim")
+
+def search(*users: str, **how: object) -> Search:
+    return Search(World(users=users, **how)).run()  # type: ignore[arg-type]  # a World's own fields
 
 
-def search(variant: Variant, *users: str, **how: object) -> Search:
-    return Search(World(variant, users=users, **how)).run()  # type: ignore[arg-type]  # a World's own fields
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize(("attaches", "forgets"), [(True, False), (True, True), (False, False)])
-def test_alone_it_ends_converted_wherever_it_dies(variant: Variant, *, attaches: bool, forgets: bool) -> None:
-    found = search(variant, attaches=attaches, forgets=forgets, keep_ways=True)
+def test_alone_it_ends_converted_wherever_it_dies(*, attaches: bool, forgets: bool) -> None:
+    found = search(attaches=attaches, forgets=forgets, keep_ways=True)
     assert found.finished
     assert found.stuck() is None
     ours = {name for name in found.events if name.startswith("first: ")}
     assert {"first: DeleteVolume at delete_volume", "first: CreateVolume at create_volume"} <= ours
     assert "first: SetPolicy at finish" in ours
-    assert ("first: DeleteClaim at delete_claim" in ours) == (variant == "re_claim")
     assert "first: DropProtection at release" in ours
     # The only state in which a policy Delete takes effect, and neither volume is ever in it.
     assert not {name for name in found.events if name.endswith("is Released")}
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("user", ["pod", "claim", "volume", "scale", "undo", "policy", "retention"])
-def test_one_user_at_any_moment(variant: Variant, user: str) -> None:
-    found = search(variant, user, keep_ways=True)
+def test_one_user_at_any_moment(user: str) -> None:
+    found = search(user, keep_ways=True)
     assert found.finished
     assert found.stuck() is None
 
@@ -86,62 +75,47 @@ def test_one_user_at_any_moment(variant: Variant, user: str) -> None:
 @pytest.mark.parametrize("user", ["empty", "other"])
 @pytest.mark.parametrize("undo", [(), ("undo",)])
 def test_a_user_creates_a_claim_of_that_name_while_there_is_none(user: str, undo: tuple[str, ...]) -> None:
-    found = search("re_claim", user, *undo, keep_ways=True)
+    found = search("claim", user, *undo, keep_ways=True)
     assert f"a user makes a claim ({user})" in found.events
     assert found.stuck() is None
 
 
-def test_the_sets_own_claim_has_the_disk_and_may_be_kept_or_deleted() -> None:
-    for user in ("keep", "claim"):
-        assert search("re_claim", "scale", user).finished
-    assert "a user keeps that claim" in search("re_claim", "scale", "keep").events
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_a_set_that_is_set_to_delete_claims_before_the_rollback(variant: Variant) -> None:
-    found = search(variant, "retention", "undo", keep_ways=True)
+def test_a_set_that_is_set_to_delete_claims_before_the_rollback() -> None:
+    found = search("retention", "undo", keep_ways=True)
     assert "a user lets the set delete claims" in found.events
     assert found.stuck() is None
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("undo", [(), ("undo",)])
-def test_a_claim_that_was_bound_by_hand_in_place_of_a_deleted_one_continues(
-    variant: Variant, undo: tuple[str, ...]
-) -> None:
-    found = search(variant, "claim", "by_hand", "keep", *undo, keep_ways=True)
+def test_a_claim_that_was_bound_by_hand_in_place_of_a_deleted_one_continues(undo: tuple[str, ...]) -> None:
+    found = search("claim", "by_hand", "keep", *undo, keep_ways=True)
     assert {"a user binds a claim to old", "a user binds a claim to new", "a user keeps that claim"} <= found.events
     ends = {state for state in found.ends if state.first and found.records[state.first.record].step == "done"}
     assert any(state.pvc is not None and state.pvc.uid == 5 for state in ends)
     assert found.stuck() is None
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_policy_and_claim_by_users(variant: Variant) -> None:
-    assert search(variant, "policy", "claim").finished
+def test_policy_and_claim_by_users() -> None:
+    assert search("policy", "claim").finished
 
 
-@pytest.mark.parametrize("variant", ["in_place", pytest.param("re_claim", marks=pytest.mark.torture)])
-def test_users_who_delete_the_claim_and_the_volume_during_a_rollback(variant: Variant) -> None:
-    assert search(variant, "claim", "volume", "undo", forgets=True).finished
+def test_users_who_delete_the_claim_and_the_volume_during_a_rollback() -> None:
+    assert search("claim", "volume", "undo", forgets=True).finished
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_a_second_run_of_the_same_record(variant: Variant) -> None:
-    assert search(variant, two_runs=True).finished
+def test_a_second_run_of_the_same_record() -> None:
+    assert search(two_runs=True).finished
 
 
 def test_a_second_run_that_undoes_what_the_first_still_does() -> None:
-    assert search("in_place", "undo", two_runs=True, older_copy=False).finished
+    assert search("undo", two_runs=True, older_copy=False).finished
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_a_volume_that_was_to_be_kept_stays_so(variant: Variant) -> None:
-    assert search(variant, "claim", "volume", policy="Retain").finished
+def test_a_volume_that_was_to_be_kept_stays_so() -> None:
+    assert search("claim", "volume", policy="Retain").finished
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize(
     ("users", "two_runs"),
     [
@@ -156,65 +130,30 @@ def test_a_volume_that_was_to_be_kept_stays_so(variant: Variant) -> None:
         (("other", "claim", "scale"), False),
     ],
 )
-def test_several_users_at_once(variant: Variant, users: tuple[str, ...], *, two_runs: bool) -> None:
-    assert search(variant, *users, two_runs=two_runs).finished
+def test_several_users_at_once(users: tuple[str, ...], *, two_runs: bool) -> None:
+    assert search(*users, two_runs=two_runs).finished
 
 
 # The tables, broken on purpose: the model has to see it
 
 
-def broken(variant: Variant, *users: str, **how: object) -> str:
+def broken(*users: str, **how: object) -> str:
     """The rule that the search finds violated."""
     with pytest.raises(Violation) as caught:
-        search(variant, *users, **how)
+        search(*users, **how)
     return str(caught.value).splitlines()[0]
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_without_retain(monkeypatch: pytest.MonkeyPatch, variant: Variant) -> None:
+def test_without_retain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decide, "_restore_retain", lambda _observed: None)
     monkeypatch.setitem(decide._STEPS, "retain", lambda record, _observed: decide._advance(record))
-    assert broken(variant) == "old is deleted while its policy is Delete"
-
-
-@pytest.mark.parametrize(
-    ("user", "expected"),
-    [
-        ("policy", "a claim is deleted whose volume has not the policy Retain"),
-        ("scale", "the claim gets a new and empty disk"),
-        ("empty", "the claim gets a new and empty disk"),
-    ],
-)
-def test_with_the_claim_deleted_before_its_volume(monkeypatch: pytest.MonkeyPatch, user: str, expected: str) -> None:
-    """The order of most public instructions: claim, volume, new volume, new claim."""
-
-    def claim_first(record: ConversionRecord, observed: ConversionObservation) -> ConversionMove:
-        claim = observed.claim
-        if claim is None:
-            return decide._advance(record)
-        return decide._check_foreign_objects(record, observed) or decide._ensure_unused(observed) or DeleteClaim(claim)
-
-    steps: list[Step] = [step for step in record_module.STEPS if step != "delete_claim"]
-    steps.insert(steps.index("delete_volume"), "delete_claim")
-    monkeypatch.setattr(record_module, "STEPS", tuple(steps))
-    monkeypatch.setitem(decide._STEPS, "delete_claim", claim_first)
-    assert broken("re_claim", user) == expected
-
-
-def test_with_the_claim_deleted_before_the_new_volume_is_offered() -> None:
-    def hasty(record: ConversionRecord, observed: ConversionObservation) -> ConversionMove:
-        offered = tuple(
-            replace(volume, phase="Available") if not volume.claim_uid else volume for volume in observed.volumes
-        )
-        return decide_move(record, replace(observed, volumes=offered))
-
-    assert broken("re_claim", "scale", decide=hasty) == "the claim gets a new and empty disk"
+    assert broken() == "old is deleted while its policy is Delete"
 
 
 def test_without_waiting_until_it_is_unused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decide, "_ensure_unused", lambda _observed: None)
-    # With attachments the attacher's finalizer would still keep the volume, and in re-claim the claim's protection.
-    assert broken("in_place", attaches=False) == "old goes while it is in use"
+    # With attachments the attacher's finalizer would still keep the volume.
+    assert broken(attaches=False) == "old goes while it is in use"
 
 
 def test_without_looking_at_what_the_set_does_with_its_claims() -> None:
@@ -223,40 +162,36 @@ def test_without_looking_at_what_the_set_does_with_its_claims() -> None:
             record, replace(observed, workloads=tuple(replace(one, deletes=False) for one in observed.workloads))
         )
 
-    assert broken("in_place", "retention", decide=blind) == "our scaling to 0 deletes the claims of the whole set"
+    assert broken("retention", decide=blind) == "our scaling to 0 deletes the claims of the whole set"
 
 
 def test_without_preconditions_a_set_that_was_just_set_to_delete_claims_is_scaled() -> None:
-    assert (
-        broken("in_place", "retention", preconditions=False) == "our scaling to 0 deletes the claims of the whole set"
-    )
+    assert broken("retention", preconditions=False) == "our scaling to 0 deletes the claims of the whole set"
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_without_waiting_for_the_register(monkeypatch: pytest.MonkeyPatch, variant: Variant) -> None:
+def test_without_waiting_for_the_register(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(decide._STEPS, "forget", lambda record, _observed: decide._advance(record))
-    assert broken(variant, forgets=True) == "the syncer unregisters the disk of the new volume"
+    assert broken(forgets=True) == "the syncer unregisters the disk of the new volume"
 
 
 def test_without_preconditions_a_late_request_hits_the_new_volume() -> None:
-    assert broken("in_place", two_runs=True, preconditions=False) in (
+    assert broken(two_runs=True, preconditions=False) in (
         "the new volume is deleted by a run that makes it",
         "the protection is taken off a volume that is to stay",
     )
 
 
 def test_without_preconditions_a_reverted_policy_is_not_detected() -> None:
-    assert broken("in_place", "policy", preconditions=False) == "old is deleted while its policy is Delete"
+    assert broken("policy", preconditions=False) == "old is deleted while its policy is Delete"
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_without_holding_the_claim_while_the_policy_is_restored(variant: Variant) -> None:
+def test_without_holding_the_claim_while_the_policy_is_restored() -> None:
     def unheld(record: ConversionRecord, observed: ConversionObservation) -> ConversionMove:
         if record.step == "finish" and observed.claim is not None:
             observed = replace(observed, claim=replace(observed.claim, held=True))
         return decide_move(record, observed)
 
-    assert broken(variant, "claim", "pod", decide=unheld) == "the provisioner deletes the disk behind new"
+    assert broken("claim", "pod", decide=unheld) == "the provisioner deletes the disk behind new"
 
 
 def test_without_the_claims_uid_it_stays_lost() -> None:
@@ -264,7 +199,7 @@ def test_without_the_claims_uid_it_stays_lost() -> None:
         move = decide_move(record, observed)
         return replace(move, claim_uid="") if isinstance(move, CreateVolume) else move
 
-    found = search("in_place", decide=anonymous, keep_ways=True)
+    found = search(decide=anonymous, keep_ways=True)
     stuck = found.stuck()
     assert stuck is not None
     assert "the claim is Lost" in found.story(stuck)
@@ -275,15 +210,14 @@ def test_without_taking_the_protection_off_it_never_ends() -> None:
         move = decide_move(record, observed)
         return AwaitCondition("it goes", "") if isinstance(move, DropProtection) else move
 
-    assert search("in_place", decide=patient, keep_ways=True).stuck() is not None
+    assert search(decide=patient, keep_ways=True).stuck() is not None
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_without_reading_the_claim_before_the_policy_is_restored(variant: Variant) -> None:
+def test_without_reading_the_claim_before_the_policy_is_restored() -> None:
     def blind(record: ConversionRecord, observed: ConversionObservation) -> ConversionMove:
         claim = observed.claim
         if record.step in ("finish", "unlock") and claim is not None and claim.terminating:
             observed = replace(observed, claim=replace(claim, terminating=False))
         return decide_move(record, observed)
 
-    assert broken(variant, "claim", "pod", decide=blind) == "the provisioner deletes the disk behind new"
+    assert broken("claim", "pod", decide=blind) == "the provisioner deletes the disk behind new"

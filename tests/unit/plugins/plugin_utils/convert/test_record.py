@@ -16,6 +16,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import explain
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.begin import create_record
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import ConversionRequest, evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import (
+    STEPS,
     ConversionRecord,
     from_json,
     select_newest,
@@ -23,13 +24,12 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import 
 from unit.plugins.plugin_utils.base.by_hand import spoiled_by_hand
 from unit.plugins.plugin_utils.convert.world import PATH, facts
 
-IN_PLACE = ConversionRequest("shop", "data-db-0")
-RECLAIM = ConversionRequest("shop", "data-db-0", variant="re_claim", storage_class="fast")
+REQUEST = ConversionRequest("shop", "data-db-0")
 
 
-def record(desired: ConversionRequest = IN_PLACE) -> ConversionRecord:
+def record() -> ConversionRecord:
     found = facts()
-    return create_record(found, evaluate(found, desired), desired, "k1")
+    return create_record(found, evaluate(found, REQUEST), REQUEST, "k1")
 
 
 def test_it_is_read_as_it_was_written() -> None:
@@ -48,11 +48,10 @@ def test_it_is_read_as_it_was_written() -> None:
     [
         ({"schema": 2}, "its schema version is 2"),
         ({"step": "sideways"}, "step is 'sideways', expected one of lock"),
-        ({"step": "delete_claim"}, "step is delete_claim, which in_place does not have, expected one of lock"),
         ({"run": ""}, "run is ''"),
         ({"key": ""}, "key is ''"),
         ({"surprise": 1}, "it has unknown fields: surprise"),
-        ({"old": {"name": "x"}}, "old lacks: uid, driver, handle"),
+        ({"volume": ""}, "volume is ''"),
         ({"workloads": [{"kind": "StatefulSet"}]}, r"workloads\[0\] lacks: namespace, name, uid, replicas"),
         ({"generation": "2"}, "generation is '2', expected a number"),
         ({"objects": {}}, "objects.old is not an object"),
@@ -63,10 +62,9 @@ def test_a_text_that_is_not_a_record_is_refused(spoil: dict[str, Any], words: st
         from_json(json.dumps({**json.loads(record().to_json()), **spoil}))
 
 
-@pytest.mark.parametrize("desired", [IN_PLACE, RECLAIM])
-def test_an_edited_record_is_refused_or_can_continue(desired: ConversionRequest) -> None:
+def test_an_edited_record_is_refused_or_can_continue() -> None:
     """Never a traceback: every value, one after the other, by what it might have become."""
-    whole = json.loads(record(desired).advance().prepare_save("2026-11-21T10:00:00Z").to_json())
+    whole = json.loads(record().advance().prepare_save("2026-11-21T10:00:00Z").to_json())
     number = 0
     for spoiled in spoiled_by_hand({name: value for name, value in whole.items() if name not in ("objects", "schema")}):
         text = json.dumps({**spoiled, "schema": whole["schema"], "objects": whole["objects"]})
@@ -138,15 +136,6 @@ def test_the_old_volume_is_restored_except_its_policy() -> None:
     assert "status" not in made
 
 
-def test_in_re_claim_both_claims_can_be_made() -> None:
-    found = record(RECLAIM)
-    new, old = objects.define_locked_claim(found, "new"), objects.define_locked_claim(found, "old")
-    assert (new["spec"]["volumeName"], new["spec"]["storageClassName"]) == ("pv-1-csi", "fast")
-    assert (old["spec"]["volumeName"], old["spec"]["storageClassName"]) == ("pv-1", "thin")
-    assert new["metadata"]["annotations"] == {"team": "shop", "kubewin.io/convert": f"{found.run}.k1/1"}
-    assert found.objects["new"]["metadata"]["name"] == "pv-1-csi"
-
-
 def test_scratch_names_are_unique() -> None:
     assert objects.define_scratch_volume(record(), "new")["metadata"]["name"] == f"kubewin-convert-{record().run}-new"
 
@@ -159,11 +148,9 @@ def test_every_name_by_which_a_node_may_have_the_disk_is_known() -> None:
     ]
 
 
-def test_the_steps_of_both_tables_are_listed_in_order() -> None:
+def test_the_steps_are_listed_in_order() -> None:
     reported = [entry["step"] for entry in explain.describe_steps(record(), final=True)]
-    assert reported == [step for step in record().steps if step != "done"]
-    assert "delete_claim" not in reported
-    assert "delete_claim" in [entry["step"] for entry in explain.describe_steps(record(RECLAIM), final=True)]
+    assert reported == [step for step in STEPS if step != "done"]
     back = {
         entry["step"]: entry["description"]
         for entry in explain.describe_steps(record().advance().roll_back("asked"), final=False)
