@@ -13,11 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .in_tree import PLUGINS, InTree
+from .in_tree import InTree
 from .translation import Object, TranslationError, find_plugin, translate_volume
 
-# Fields of in-tree volumes that a driver of this collection takes over.
-CONVERTED = ("awsElasticBlockStore", "azureDisk", "azureFile", "gcePersistentDisk", "vsphereVolume")
 _LINUX_ONLY = ("xfs", "btrfs")
 _ATTRIBUTE = "fstype"
 
@@ -62,14 +60,8 @@ def convert_volume(volume: Object, volume_handle: str = "") -> Native:
 
     Raises TranslationError.
     """
-    plugin = find_plugin(volume)
-    name = volume["metadata"]["name"]
-    if plugin is not None and plugin.field not in CONVERTED:
-        fields = ", ".join(sorted(entry.field for entry in PLUGINS if entry.field in CONVERTED))
-        raise TranslationError(
-            f"PersistentVolume {name} is {plugin.field}, expected one of {fields}", "Copy the data instead."
-        )
     spec = translate_volume(volume)["spec"]
+    name, plugin = volume["metadata"]["name"], find_plugin(volume)
     if plugin is None:
         raise AssertionError("unreachable: an unknown kind was refused before")
     source = volume["spec"][plugin.field] or {}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""CSI migration's translation: what an in-tree volume, inline volume or StorageClass is to the CSI driver. Pure.
+"""CSI migration's translation: what an in-tree volume, and the file system of an in-tree StorageClass, is to the CSI driver. Pure.
 
 Exactly as plugins/*.go of https://github.com/kubernetes/csi-translation-lib v0.36.3, which kubelets, controllers and the
 scheduler run in memory; tests/integration/test_translation.py compares the two on random objects. What a native volume for
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
-from .in_tree import PLUGINS, InTree
+from .in_tree import FIELDS, PLUGINS, InTree
 
 Object = Mapping[str, Any]
 
@@ -40,14 +40,6 @@ _RESOURCE_GROUP = "kubernetes.io/azure-file-resource-group"
 _EBS = re.compile(r"aws://[A-Za-z0-9._~-]*(?P<path>/[^?#]*)?(\?[^#]*)?(?P<fragment>#.*)?")
 # No URL may have these: control characters, and a percent sign without its two digits.
 _BAD_URL = re.compile(r"[\x00-\x1f\x7f]|%(?![0-9A-Fa-f]{2})")
-_PORTWORX_NAME, _PORTWORX_NAMESPACE = "openstorage.io/auth-secret-name", "openstorage.io/auth-secret-namespace"
-_PORTWORX_USES = (
-    "provisioner", "controller-publish", "node-publish", "node-stage", "controller-expand", "node-expand",
-)  # fmt: skip
-_VSPHERE_RENAMED = (
-    "datastore", "diskformat", "hostfailurestotolerate", "forceprovisioning", "cachereservation", "diskstripes",
-    "objectspacereservation", "iopslimit",
-)  # fmt: skip
 
 
 class TranslationError(ValueError):
@@ -65,19 +57,17 @@ def find_plugin(volume: Object) -> InTree | None:
 
 
 def translate_volume(volume: Object) -> dict[str, Any]:
-    """The PersistentVolume that CSI migration makes of an in-tree one. Raises TranslationError."""
+    """The PersistentVolume that CSI migration makes of one that a driver of this collection takes over. Raises TranslationError."""
     plugin = find_plugin(volume)
     metadata, spec = volume["metadata"], volume.get("spec") or {}
     name = str(metadata.get("name") or "")
-    if plugin is None:
-        fields = ", ".join(sorted(entry.field for entry in PLUGINS))
-        message = (
-            f"PersistentVolume {name} is not an in-tree volume that a CSI driver replaces, expected one of {fields}"
-        )
+    if plugin is None or plugin.field not in _SOURCES:
+        kind = next((field for field in FIELDS if field in spec), "of an unknown kind")
+        message = f"PersistentVolume {name} is {kind}, expected one of {', '.join(sorted(_SOURCES))}"
         raise TranslationError(message, "Copy the data instead.")
     source = spec[plugin.field] or {}
     try:
-        csi = _SOURCES[plugin.plugin](volume, source)
+        csi = _SOURCES[plugin.field](volume, source)
     except TranslationError as error:
         raise TranslationError(f"PersistentVolume {name} {error}", error.remedy) from None
     translated = {key: value for key, value in spec.items() if key != plugin.field}
@@ -95,14 +85,11 @@ def translate_volume(volume: Object) -> dict[str, Any]:
 def find_file_system(plugin: InTree | None, parameters: Mapping[str, str]) -> str:
     """The file system of new volumes of a class; empty where it names none. plugin: None for a class of a CSI driver.
 
-    Source: pkg/controller/controller.go of https://github.com/kubernetes-csi/external-provisioner.
+    Source: pkg/controller/controller.go of https://github.com/kubernetes-csi/external-provisioner. Migration drops parameters that the
+    in-tree plugin of vSphere did not know.
     """
-    if plugin is not None:
-        translate = _PARAMETERS.get(plugin.field, _keep_parameter)
-        parameters = {
-            name: text for key, value in parameters.items() for name, text in translate(key.lower(), key, value).items()
-        }
-    return next((value for key, value in parameters.items() if key.lower() in ("fstype", FS_TYPE)), "")
+    names = ("fstype",) if plugin is not None and plugin.field == "vsphereVolume" else ("fstype", FS_TYPE)
+    return next((value for key, value in parameters.items() if key.lower() in names), "")
 
 
 # Where a volume is
@@ -274,74 +261,16 @@ def choose_google_mode(modes: Iterable[str]) -> str:
     )
 
 
-def _translate_cinder(_volume: Object, source: Object) -> dict[str, Any]:
-    return _build_disk(source, str(source.get("volumeID") or ""), {})
-
-
 def _translate_vsphere(_volume: Object, source: Object) -> dict[str, Any]:
     policy = str(source.get("storagePolicyName") or "")
     csi = _build_disk(source, str(source.get("volumePath") or ""), {"storagepolicyname": policy} if policy else {})
     return {**csi, "readOnly": False}
 
 
-def _translate_portworx(volume: Object, source: Object) -> dict[str, Any]:
-    marks = volume["metadata"].get("annotations") or {}
-    csi = {**_build_disk(source, str(source.get("volumeID") or ""), {}), "readOnly": False}
-    if _PORTWORX_NAME in marks and _PORTWORX_NAMESPACE in marks:
-        secret = {"name": str(marks[_PORTWORX_NAME]), "namespace": str(marks[_PORTWORX_NAMESPACE])}
-        for use in ("controllerPublish", "nodeStage", "nodePublish", "controllerExpand", "nodeExpand"):
-            csi[f"{use}SecretRef"] = dict(secret)
-    return csi
-
-
 _SOURCES: dict[str, Callable[[Object, Object], dict[str, Any]]] = {
-    "kubernetes.io/aws-ebs": _translate_aws_ebs,
-    "kubernetes.io/azure-disk": _translate_azure_disk,
-    "kubernetes.io/azure-file": _translate_azure_file,
-    "kubernetes.io/cinder": _translate_cinder,
-    "kubernetes.io/gce-pd": _translate_gce_pd,
-    "kubernetes.io/portworx-volume": _translate_portworx,
-    "kubernetes.io/vsphere-volume": _translate_vsphere,
-}
-
-
-# A class' parameters: what becomes of one of them
-
-
-def _keep_parameter(_word: str, key: str, value: str) -> dict[str, str]:
-    return {key: value}
-
-
-def _translate_file_system(word: str, key: str, value: str) -> dict[str, str]:
-    return {FS_TYPE if word == "fstype" else key: value}
-
-
-def _translate_aws_parameter(word: str, key: str, value: str) -> dict[str, str]:
-    if word == "iopspergb":
-        # In-tree raised the rate to the least that AWS allows.
-        return {key: value, "allowautoiopspergbincrease": "true"}
-    return _translate_file_system(word, key, value)
-
-
-def _translate_vsphere_parameter(word: str, _key: str, value: str) -> dict[str, str]:
-    if word == "fstype":
-        return {FS_TYPE: value}
-    if word == "storagepolicyname":
-        return {word: value}
-    return {f"{word}-migrationparam": value} if word in _VSPHERE_RENAMED else {}
-
-
-def _translate_portworx_parameter(word: str, key: str, value: str) -> dict[str, str]:
-    if word in (_PORTWORX_NAME, _PORTWORX_NAMESPACE):
-        part = word.removeprefix("openstorage.io/auth-")
-        return {f"csi.storage.k8s.io/{use}-{part}": value for use in _PORTWORX_USES}
-    return {key: value}
-
-
-_PARAMETERS: dict[str, Callable[[str, str, str], dict[str, str]]] = {
-    "awsElasticBlockStore": _translate_aws_parameter,
-    "cinder": _translate_file_system,
-    "gcePersistentDisk": _translate_file_system,
-    "portworxVolume": _translate_portworx_parameter,
-    "vsphereVolume": _translate_vsphere_parameter,
+    "awsElasticBlockStore": _translate_aws_ebs,
+    "azureDisk": _translate_azure_disk,
+    "azureFile": _translate_azure_file,
+    "gcePersistentDisk": _translate_gce_pd,
+    "vsphereVolume": _translate_vsphere,
 }

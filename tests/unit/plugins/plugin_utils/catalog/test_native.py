@@ -82,7 +82,7 @@ def test_a_google_disk_needs_the_handle_that_only_the_user_knows() -> None:
             "has neither secretNamespace nor a claim",
         ),
         ({"cinder": {"volumeID": "x"}}, "is cinder, expected one of awsElasticBlockStore"),
-        ({"nfs": {}}, "not an in-tree volume that a CSI driver replaces"),
+        ({"nfs": {}}, "is nfs, expected one of awsElasticBlockStore"),
         ({"vsphereVolume": {"volumePath": "x", "fsType": "xfs"}}, "fsType xfs, expected ntfs"),
     ],
 )
