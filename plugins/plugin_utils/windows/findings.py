@@ -21,7 +21,7 @@ _SAN = {1: "online all", 2: "offline shared", 3: "offline all", 4: "offline inte
 
 def list_findings(desired: Desired, snapshot: HostSnapshot) -> tuple[Finding, ...]:
     """Every finding of a snapshot, in the order of their ids. Pure."""
-    rules = (_check_service, _check_next_start, _check_storage, _check_policy)
+    rules = (_check_service, _check_next_start, _check_storage)
     findings = [finding for rule in rules for finding in rule(desired, snapshot)]
     return tuple(sorted(findings, key=lambda finding: finding.id))
 
@@ -183,46 +183,4 @@ def _check_storage(desired: Desired, snapshot: HostSnapshot) -> Iterator[Finding
             mount,
             "This global mount has no target, as after a reboot; the kubelet does not mount the volume while it exists.",
             f"If no pod on this node uses the volume: rmdir {mount}",
-        )
-    if trouble.reboot_pending:
-        yield note(
-            "CSI-N16",
-            "pending reboot",
-            f"Windows waits for a reboot ({', '.join(trouble.reboot_pending)}).",
-            "Drain and reboot the node when convenient; csi-proxy does not need it.",
-        )
-
-
-def _check_policy(desired: Desired, snapshot: HostSnapshot) -> Iterator[Finding]:
-    trouble = snapshot.trouble
-    excluded = {path.lower().rstrip("\\") for path in trouble.defender_exclusions}
-    if (
-        snapshot.service is not None
-        and snapshot.executable_code in _MISSING_CODES
-        and trouble.defender_start not in (None, _DISABLED)
-        and not trouble.defender_realtime_off
-        and desired.install_dir.lower() not in excluded
-    ):
-        yield note(
-            "CSI-N20",
-            "Microsoft Defender",
-            f"csi-proxy.exe is missing, the service WinDefend is not disabled, and no policy turns real-time protection off or excludes "
-            f"{desired.install_dir}: Defender may have removed the file. Its own settings were not read.",
-            f"Look for it in Defender's protection history; allow the file's SHA-256, or exclude {desired.install_dir} by policy.",
-        )
-    # Rules of a collection whose enforcement is not configured are enforced (Microsoft Learn, AppLocker rule collections).
-    enforced = trouble.applocker_exe_mode == 1 or (trouble.applocker_exe_mode is None and trouble.applocker_exe_rules)
-    if enforced and trouble.applocker_start not in (None, _DISABLED):
-        yield warning(
-            "CSI-N21",
-            "AppLocker",
-            "Rules for executables are enforced; a csi-proxy.exe that no rule allows does not start (1260).",
-            "Allow the file's hash, publisher or path for SYSTEM.",
-        )
-    if trouble.wdac_policies:
-        yield note(
-            "CSI-N22",
-            "Windows Defender Application Control",
-            f"Code integrity policies are present ({', '.join(trouble.wdac_policies[:5])}); an unsigned csi-proxy.exe may not start (577, 4551).",
-            "Sign the executable when it is built, or allow its hash in the policy.",
         )

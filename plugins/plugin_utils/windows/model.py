@@ -214,14 +214,6 @@ class Trouble:
     defragsvc_start: int | None = None
     afunix_start: int | None = None
     compartment_namespace: int | None = None
-    reboot_pending: tuple[str, ...] = ()
-    defender_start: int | None = None
-    defender_realtime_off: bool = False
-    defender_exclusions: tuple[str, ...] = ()
-    applocker_start: int | None = None
-    applocker_exe_mode: int | None = None
-    applocker_exe_rules: bool = False
-    wdac_policies: tuple[str, ...] = ()
     free_bytes: tuple[tuple[str, int], ...] = ()
     """(drive, bytes) of the drives with the install directory and with the kubelet's directory"""
     stale_mounts: tuple[str, ...] = ()

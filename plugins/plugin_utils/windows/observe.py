@@ -35,16 +35,6 @@ _ACTIONS = {0: "none", 1: "restart", 2: "reboot", 3: "run"}
 
 _SERVICES = model.SERVICES_KEY
 _TCPIP = _SERVICES + r"\Tcpip\Parameters"
-_SESSION_MANAGER = r"HKLM\SYSTEM\CurrentControlSet\Control\Session Manager"
-_REBOOTS = {
-    r"Component Based Servicing\RebootPending": "Component Based Servicing",
-    r"WindowsUpdate\Auto Update\RebootRequired": "Windows Update",
-}
-"""keys that exist while a reboot is pending, and who waits for it"""
-_POLICIES = r"HKLM\SOFTWARE\Policies\Microsoft"
-_SRP_EXE = _POLICIES + r"\Windows\SrpV2\Exe"
-_DEFENDER_POLICY = _POLICIES + r"\Windows Defender"
-_CODE_INTEGRITY = SYSTEM32 + r"\CodeIntegrity"
 _CLOCK_EVENTS = "/q:*[System[Provider[@Name='Microsoft-Windows-Kernel-General'] and (EventID=1 or EventID=12)]]"
 _UPTIME_EVENT = "/q:*[System[(Provider[@Name='EventLog'] and EventID=6013) or (Provider[@Name='Microsoft-Windows-Kernel-General'] and EventID=12)]]"
 _CSI_DIRECTORY = r"\plugins\kubernetes.io\csi"
@@ -81,8 +71,8 @@ _ALWAYS_SERVED = "lsass"
 _PLAIN_NAME = re.compile(r"[\w .$()-]+")
 
 
-def _query_key(key: str, value: str = "") -> Command:
-    return program("reg", "query", key, *(["/v", value] if value else []))
+def _query_key(key: str) -> Command:
+    return program("reg", "query", key)
 
 
 def _query_each(key: str, *words: str) -> Command:
@@ -167,28 +157,10 @@ def build_observation_steps(desired: model.Desired, with_mounts: bool = False) -
                     r"partmgr\Parameters /v SanPolicy",
                     r"hns\State /v EnableCompartmentNamespace",
                 ),
-                _query_each(
-                    _SERVICES + r"\%v /v Start", "defragsvc", "afunix", "WinDefend", "AppIDSvc", "rancher-wins"
-                ),
-                _query_key(_SESSION_MANAGER, "PendingFileRenameOperations"),
-                _query_each(
-                    rf'"{_POLICIES}\%~v"',
-                    r"Windows Defender\Real-Time Protection",
-                    r"Windows Defender\Exclusions\Paths",
-                    r"Windows\SrpV2\Exe",
-                ),
+                _query_each(_SERVICES + r"\%v /v Start", "defragsvc", "afunix", "rancher-wins"),
             ),
         ),
         ("boot", program("wevtutil", "qe", "System", _CLOCK_EVENTS, "/c:4", "/rd:true", "/f:xml")),
-        # A key without values prints nothing: only the exit code shows that it exists.
-        ("reboot", _query_each(r'"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\%~v">nul&&echo %~v', *_REBOOTS)),
-        (
-            "wdac",
-            _group(
-                builtin("dir", _CODE_INTEGRITY + r"\CiPolicies\Active\*.cip", switches="/b"),
-                builtin("dir", _CODE_INTEGRITY + r"\SiPolicy.p7b", switches="/b"),
-            ),
-        ),
     ]
     if with_mounts:
         steps += [
@@ -525,23 +497,11 @@ def _read_trouble(drives: Sequence[str], tree: parse.RegistryTree, answers: Answ
     def start(service: str) -> int | None:
         return value(rf"{_SERVICES}\{service}", "Start")
 
-    pending = parse.read_names(answers.text("reboot"))
-    reboot = [owner for key, owner in _REBOOTS.items() if key in pending]
-    if "pendingfilerenameoperations" in tree.get(parse.spell_key(_SESSION_MANAGER), {}):
-        reboot.append("pending file renames")
     return model.Trouble(
         san_policy=value(_SERVICES + r"\partmgr\Parameters", "SanPolicy"),
         defragsvc_start=start("defragsvc"),
         afunix_start=start("afunix"),
         compartment_namespace=value(_SERVICES + r"\hns\State", "EnableCompartmentNamespace"),
-        reboot_pending=tuple(reboot),
-        defender_start=start("WinDefend"),
-        defender_realtime_off=value(_DEFENDER_POLICY + r"\Real-Time Protection", "DisableRealtimeMonitoring") == 1,
-        defender_exclusions=tuple(tree.get(parse.spell_key(_DEFENDER_POLICY + r"\Exclusions\Paths"), {})),
-        applocker_start=start("AppIDSvc"),
-        applocker_exe_mode=value(_SRP_EXE, "EnforcementMode"),
-        applocker_exe_rules=any(key.startswith(parse.spell_key(_SRP_EXE) + "\\") for key in tree),
-        wdac_policies=parse.read_names(answers.text("wdac")),
         free_bytes=tuple(
             (drive, free)
             for drive in drives

@@ -27,7 +27,7 @@ STATE: dict[str, Any] = {
     "serving": True,
     "missing_pipes": [],
     "pipes": ["csi-proxy-disk-v1"],
-    "findings": [{"id": "CSI-N20", "severity": "note", "message": "x", "remedy": "y"}],
+    "findings": [{"id": "CSI-N13", "severity": "note", "message": "x", "remedy": "y"}],
 }
 MARKED = {"labels": {"kubewin.io/csi-proxy": "serving"}, "cordoned_for": ""}
 NODES = {"matched": {"a": "win-1"}, "nodes": {"win-1": MARKED, "b": MARKED}}

@@ -253,7 +253,7 @@ def test_one_host_is_a_few_lines_with_what_is_to_be_done() -> None:
         "message": "defragsvc is disabled",
         "remedy": "sc.exe config defragsvc start= demand",
     }
-    note = {**warning, "id": "CSI-N20", "severity": "note", "message": "real-time protection is on"}
+    note = {**warning, "id": "CSI-N13", "severity": "note", "message": "names may not resolve"}
     drift = [{"item": "start_mode", "found": "manual", "expected": "auto"}]
     observed = {
         **SERVING,
@@ -267,7 +267,7 @@ def test_one_host_is_a_few_lines_with_what_is_to_be_done() -> None:
         "missing pipes: csi-proxy-disk-v1",
         "start_mode: found manual, expected auto",
         "warning CSI-N04: defragsvc is disabled -> sc.exe config defragsvc start= demand",
-        "note CSI-N20: real-time protection is on",
+        "note CSI-N13: names may not resolve",
     ]
 
 

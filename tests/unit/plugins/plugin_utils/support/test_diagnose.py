@@ -41,7 +41,7 @@ SERVING: dict[str, Any] = {
     "managed_by": "kubewin",
     "service": {"name": "csi-proxy", "state": "running", "start_mode": "auto"},
     "missing_pipes": [],
-    "findings": [{"id": "CSI-N20", "severity": "note", "object": "x", "message": "y", "remedy": "z"}],
+    "findings": [{"id": "CSI-N13", "severity": "note", "object": "x", "message": "y", "remedy": "z"}],
     "smb_mappings": [{"local": "", "remote": r"\\nas\share", "status": 0}],
 }
 CONTROLLER = ControllerPackages({**LEAST, "requests-ntlm": "1.2.0"})

@@ -17,7 +17,6 @@ HEALTHY = model.Trouble(
     defragsvc_start=3,
     afunix_start=1,
     compartment_namespace=1,
-    defender_start=4,
 )
 
 
@@ -42,11 +41,6 @@ def test_a_healthy_node_has_none() -> None:
         ({"afunix_start": None}, "CSI-N12"),
         ({"compartment_namespace": None, "uses_smb": True}, "CSI-N13"),
         ({"stale_mounts": (r"C:\x\globalmount",)}, "CSI-N15"),
-        ({"reboot_pending": ("Windows Update",)}, "CSI-N16"),
-        ({"applocker_exe_mode": 1, "applocker_start": 2}, "CSI-N21"),
-        # Rules whose enforcement is not configured are enforced.
-        ({"applocker_exe_rules": True, "applocker_start": 2}, "CSI-N21"),
-        ({"wdac_policies": ("{a}.cip",)}, "CSI-N22"),
         ({"free_bytes": (("C:", 0),)}, "CSI-N23"),
         ({"free_bytes": (("C:", 1 << 30), ("D:", 0))}, "CSI-N23"),
     ],
@@ -58,30 +52,12 @@ def test_each_trouble_is_found(changes: dict[str, object], expected: str) -> Non
 @pytest.mark.parametrize(
     "changes",
     [
-        {"applocker_exe_mode": 0, "applocker_exe_rules": True, "applocker_start": 2},
-        {"applocker_start": 2},
         {"compartment_namespace": None},
-        {"defender_start": 2},
         {"free_bytes": (("C:", 1 << 30), ("D:", 1 << 30))},
     ],
 )
 def test_harmless_settings_make_no_finding(changes: dict[str, object]) -> None:
     assert ids(with_trouble(**changes)) == []
-
-
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        ({}, True),
-        ({"defender_exclusions": (r"c:\csi-proxy",)}, False),
-        ({"defender_realtime_off": True}, False),
-        ({"defender_start": 4}, False),
-    ],
-)
-def test_defender_is_named_where_the_executable_vanished(changes: dict[str, object], named: bool) -> None:
-    snapshot = with_trouble(**{"defender_start": 2, **changes})
-    gone = replace(snapshot, executable_sha256=None, executable_code=0x80070002)
-    assert ("CSI-N20" in ids(gone)) is named
 
 
 def test_releases_and_rivals() -> None:
@@ -151,11 +127,6 @@ def test_every_finding_has_a_remedy() -> None:
         compartment_namespace=0,
         uses_smb=True,
         stale_mounts=("m",),
-        reboot_pending=("r",),
-        defender_start=2,
-        applocker_exe_mode=1,
-        applocker_start=2,
-        wdac_policies=("p",),
     )
     for found in findings.list_findings(WANTED, everything):
         assert found.severity in ("blocker", "warning", "note")

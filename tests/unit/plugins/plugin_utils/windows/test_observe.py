@@ -68,13 +68,6 @@ def test_a_setting_that_breaks_volumes_is_a_finding(
     assert finding in found(host)
 
 
-def test_a_pending_reboot_is_known_by_a_key_without_values(host: Host) -> None:
-    assert "CSI-N16" not in found(host)
-    key = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending"
-    host.plant(registry=[{"key": key, "key_only": True}])
-    assert "CSI-N16" in found(host)
-
-
 CSI = r"C:\var\lib\kubelet\plugins\kubernetes.io\csi"
 PRESENT, GONE = "Volume{11111111-0000-0000-0000-000000000001}", "Volume{22222222-0000-0000-0000-000000000002}"
 
