@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ..modules.driver_info import DOCUMENTATION
-from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError, read_variable
+from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
 from ..plugin_utils.actions.manifests import describe_plan, plan_objects, read_request
 from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ..plugin_utils.drivers import declared
@@ -30,7 +30,7 @@ class ActionModule(ClusterAction):
             # The variables that set a driver's options bear its name.
             options = self.read_options(declared.INFO, self.argument_spec, {**self._task.args, "driver": chosen})
         driver = find_driver(options["driver"])
-        request = read_request(options, read_variable(self._templar, self.task_vars, "csi_proxy_version"))
+        request = read_request(options)
         planned, definition = plan_objects(self.connect(options), driver, request)
         if options["require"] and not planned.deployable:
             raise TaskError(planned.refusal, "refused")

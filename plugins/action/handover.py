@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from ..modules.handover import DOCUMENTATION
-from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError, read_variable
+from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
 from ..plugin_utils.actions.manifests import describe_plan, plan_objects, read_request
 from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ..plugin_utils.catalog.base import Driver
@@ -66,7 +66,7 @@ class ActionModule(ClusterAction):
         """The objects of the driver that takes over. TaskError if it cannot be deployed."""
         spec = {**declared.make_argument_spec(declared.INFO), "replace": self.argument_spec["replace"]}
         options = self.read_options(declared.INFO, spec, {"driver": driver.key, "replace": replace})
-        request = read_request(options, read_variable(self._templar, self.task_vars, "csi_proxy_version"))
+        request = read_request(options)
         planned, definition = plan_objects(client, driver, request)
         if not planned.deployable:
             raise TaskError(planned.refusal, "refused")

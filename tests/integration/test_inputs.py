@@ -186,11 +186,6 @@ def test_an_api_server_that_does_not_run_is_known_soon() -> None:
         assert message.startswith("no response from the API server: ")
 
 
-def test_an_invalid_csi_proxy_version_is_refused() -> None:
-    _message, run = refused("enable_csi", "localhost,", **ALONE, kubewin_drivers="vsphere", csi_proxy_version="latest")
-    assert run.summary["failure"] == "csi_proxy_version is latest, expected a release such as 1.3.0."
-
-
 @pytest.mark.parametrize(
     ("playbook", "task", "inventory", "core"),
     on_lines(

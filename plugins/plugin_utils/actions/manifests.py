@@ -15,14 +15,12 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ..catalog.base import Driver, ModeRule
-from ..catalog.csi_proxy import RECOMMENDED, parse_version
 from ..drivers import declared
 from ..drivers.model import TEMPLATE_OPTIONS, DriverRequest
 from ..drivers.observe import read_snapshot
 from ..drivers.plan import DriverPlan, plan_driver
 from ..drivers.removal_observe import read_uses
 from ..kube.client import Client
-from ..kube.errors import ClusterError
 from .host_results import list_warnings
 
 TEMPLATES = Path(__file__).resolve().parents[3] / "roles" / "csi_driver" / "templates"
@@ -54,13 +52,8 @@ def plan_objects(client: Client, driver: Driver, request: DriverRequest) -> tupl
     return planned, render(planned.rule, planned.settings) if planned.rule and planned.deployable else ""
 
 
-def read_request(options: Mapping[str, Any], csi_proxy_version: object = None) -> DriverRequest:
-    """The request. Empty text counts as not set. csi_proxy_version: of that variable. Raises ClusterError for a wrong release."""
-    release = str(csi_proxy_version or RECOMMENDED)
-    if parse_version(release) is None:
-        raise ClusterError(
-            f"csi_proxy_version is {release}, expected a release such as {RECOMMENDED}.", "configuration"
-        )
+def read_request(options: Mapping[str, Any]) -> DriverRequest:
+    """The request. Empty text counts as not set."""
     values = {name: options[name] for name in (*declared.list_module_options(declared.INFO), "replace")}
     values |= {
         name: {key: value for key, value in (values[name] or {}).items() if value}
@@ -72,11 +65,7 @@ def read_request(options: Mapping[str, Any], csi_proxy_version: object = None) -
         for name, value in values.items()
         if name in names and value not in (None, "")
     }
-    return DriverRequest(
-        **named,
-        csi_proxy_version=release,
-        options={name: value for name, value in values.items() if name in TEMPLATE_OPTIONS},
-    )
+    return DriverRequest(**named, options={name: value for name, value in values.items() if name in TEMPLATE_OPTIONS})
 
 
 def describe_plan(plan: Mapping[str, Any], *, verbose: bool) -> list[str]:

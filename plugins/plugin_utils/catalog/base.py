@@ -247,8 +247,7 @@ class Driver:
     csi_driver: the spec of its CSIDriver object as upstream installs it; csi_driver_before: by the first release that no
     longer does, what it installed until then. topology_keys: of its nodes; one that ends in a
     slash is what the keys begin with. in_tree: the in-tree plugin it replaces. windows_builds: os.version builds its
-    images exist for; windows_since: by build, the first release that has one. wmic_below: csi-proxy releases before this
-    one need wmic.exe for this driver, None when it never matters. fstypes: values of csi.storage.k8s.io/fstype with which
+    images exist for; windows_since: by build, the first release that has one. fstypes: values of csi.storage.k8s.io/fstype with which
     a class makes volumes for Windows, empty when the driver mounts shares. capabilities: what its node plugin supports.
     platform_daemonsets: by platform, the
     DaemonSet with which it brings this driver to Windows nodes itself. avoid_nodes: by label, the values of Nodes that it
@@ -283,7 +282,6 @@ class Driver:
     in_tree: str | None = None
     windows_builds: tuple[str, ...] = ()
     windows_since: Mapping[str, str] = field(default_factory=dict)
-    wmic_below: str | None = None
     fstypes: tuple[str, ...] = ()
     capabilities: Table = field(default_factory=dict)
     platform_daemonsets: Mapping[str, str] = field(default_factory=dict)

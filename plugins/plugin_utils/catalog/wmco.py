@@ -11,7 +11,6 @@ https://github.com/openshift/api; enhancements/windows-containers/csi-proxy.md o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -35,16 +34,14 @@ class Line:
     """One minor release of OpenShift with the operator that belongs to it.
 
     wmco: what the operator's versions of this line begin with. csi_proxy_since: first that brings csi-proxy, None when none
-    does. csi_proxy: the release that it brings, "1.1.3-28-g0939e7a" for a commit after it. not_migrated: in-tree plugins that
-    OpenShift's default feature set leaves in-tree. windows_in_tree: those that the operator keeps in-tree on its nodes from
-    windows_in_tree_since on, whatever the rest of the cluster does.
+    does. not_migrated: in-tree plugins that OpenShift's default feature set leaves in-tree. windows_in_tree: those that the operator
+    keeps in-tree on its nodes from windows_in_tree_since on, whatever the rest of the cluster does.
     """
 
     openshift: str
     kubernetes: str
     wmco: str
     csi_proxy_since: str | None
-    csi_proxy: str = ""
     not_migrated: tuple[str, ...] = ()
     windows_in_tree: tuple[str, ...] = ()
     windows_in_tree_since: str = ""
@@ -64,32 +61,29 @@ class Line:
 NO_PATH_BEFORE = "4.12"
 NO_PATH = (_AWS, _GCE, _AZURE_DISK)
 
-# Commits of csi-proxy after release 1.1.3.
-_PIN_417, _PIN_419 = "1.1.3-28-g0939e7a", "1.1.3-34-g5cb6e2d"
-
 _UP_TO_410 = (_AWS, _CINDER, _GCE, _AZURE_DISK, _AZURE_FILE, _VSPHERE)
 
 LINES: tuple[Line, ...] = (
     Line("4.10", "1.23", "5", None, not_migrated=_UP_TO_410),
     Line("4.11", "1.24", "6", None, not_migrated=(_AWS, _GCE, _AZURE_FILE, _VSPHERE)),
     Line(
-        "4.12", "1.25", "7", "7.2.0", "1.1.3", not_migrated=(_AZURE_FILE, _VSPHERE),
+        "4.12", "1.25", "7", "7.2.0", not_migrated=(_AZURE_FILE, _VSPHERE),
         windows_in_tree=(_AZURE_FILE, _VSPHERE), windows_in_tree_since="7.1.0",
     ),
-    Line("4.13", "1.26", "8", "8.1.0", "1.1.3", windows_in_tree=(_VSPHERE,), windows_in_tree_since="8.0.0"),
-    Line("4.14", "1.27", "9", "9.0.0", "1.1.3"),
-    Line("4.15", "1.28", "10.15", "10.15.0", "1.1.3"),
-    Line("4.16", "1.29", "10.16", "10.16.0", "1.1.3"),
-    Line("4.17", "1.30", "10.17", "10.17.0", _PIN_417),
-    Line("4.18", "1.31", "10.18", "10.18.0", _PIN_417),
-    Line("4.19", "1.32", "10.19", "10.19.0", _PIN_419),
-    Line("4.20", "1.33", "10.20", "10.20.0", _PIN_419),
-    Line("4.21", "1.34", "10.21", "10.21.0", _PIN_419),
-    Line("4.22", "1.35", "10.22", "10.22.0", _PIN_419),
-    Line("4.23", "1.36", "11.0", "11.0.0", _PIN_419),
-    Line("5.0", "1.36", "11.0", "11.0.0", _PIN_419),
-    Line("5.1", "1.36", "11.0", "11.0.0", _PIN_419),
-    Line("5.2", "1.36", "11.0", "11.0.0", _PIN_419),
+    Line("4.13", "1.26", "8", "8.1.0", windows_in_tree=(_VSPHERE,), windows_in_tree_since="8.0.0"),
+    Line("4.14", "1.27", "9", "9.0.0"),
+    Line("4.15", "1.28", "10.15", "10.15.0"),
+    Line("4.16", "1.29", "10.16", "10.16.0"),
+    Line("4.17", "1.30", "10.17", "10.17.0"),
+    Line("4.18", "1.31", "10.18", "10.18.0"),
+    Line("4.19", "1.32", "10.19", "10.19.0"),
+    Line("4.20", "1.33", "10.20", "10.20.0"),
+    Line("4.21", "1.34", "10.21", "10.21.0"),
+    Line("4.22", "1.35", "10.22", "10.22.0"),
+    Line("4.23", "1.36", "11.0", "11.0.0"),
+    Line("5.0", "1.36", "11.0", "11.0.0"),
+    Line("5.1", "1.36", "11.0", "11.0.0"),
+    Line("5.2", "1.36", "11.0", "11.0.0"),
 )  # fmt: skip
 
 
@@ -122,15 +116,6 @@ def has_csi_proxy(version: Version) -> bool:
     """Whether a release of the operator brings csi-proxy; those of lines that are not known yet do."""
     line = find_line_of_operator(version)
     return version.release[0] > 8 if line is None else line.has_csi_proxy(version)
-
-
-def read_csi_proxy_release(annotations: Mapping[str, str]) -> str:
-    """The release of csi-proxy that the operator installed on a Node, by the Node's annotations; empty if unknown."""
-    try:
-        line = find_line_of_operator(parse(annotations.get(VERSION, "")))
-    except ValueError:
-        return ""
-    return line.csi_proxy if line is not None else ""
 
 
 def classify_upgrade(current: Version, target: Version) -> CsiProxyChange:

@@ -30,8 +30,7 @@ class DriverRequest:
     """What the user asks for; None or empty takes upstream's default.
 
     version: "3.4.0". mode: auto, csi_proxy or host_process. csi_proxy_managed: this collection installs csi-proxy, so
-    the DaemonSet goes only where its pipes were proven. csi_proxy_version: the release that it installs.
-    images: by role, whole references. image_mirror: replaces the
+    the DaemonSet goes only where its pipes were proven. images: by role, whole references. image_mirror: replaces the
     registry host of every image. image_digests: by role, "sha256:...". resources: by container role, requests and
     limits. storage_class: {create, name, parameters}. options: the other declared ones, for templates.
     """
@@ -42,7 +41,6 @@ class DriverRequest:
     create_cluster_objects: bool = False
     allow_version_skew: bool = False
     csi_proxy_managed: bool = True
-    csi_proxy_version: str | None = None
     images: Mapping[str, str] = field(default_factory=dict)
     image_mirror: str | None = None
     image_digests: Mapping[str, str] = field(default_factory=dict)

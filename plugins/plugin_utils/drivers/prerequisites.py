@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..base.findings import Finding, Severity, blocker, note, warning
-from ..catalog import csi_proxy, wmco
 from ..catalog.base import Driver, ModeRule
 from ..catalog.versions import Version, parse, parse_image_tag
 from ..kube.daemon_set import ObservedDaemonSet
@@ -290,31 +289,12 @@ def check_nodes(
         return
     yield from _check_builds(driver, version, rule, snapshot)
     yield from _check_runtimes(driver, version, rule, snapshot)
-    if (
-        rule.mode == "csi_proxy"
-        and driver.wmic_below is not None
-        and _may_use_wmic(driver.wmic_below, desired, snapshot)
-    ):
-        message = (
-            f"csi-proxy below {driver.wmic_below} reads the serial number with wmic.exe, which newer Windows no "
-            "longer includes"
-        )
-        yield note("CSI-D52", "csi-proxy", message, f"use csi-proxy {driver.wmic_below} or later")
     if rule.mode == "csi_proxy" and desired.csi_proxy_managed:
         without = [node.name for node in snapshot.nodes if node.labels.get(SERVING_LABEL) != SERVING_VALUE]
         if without:
             message = f"{', '.join(without)} get no plugin pod until csi-proxy serves there"
             remedy = f"run enable_csi with their hosts in the inventory; it sets {SERVING_LABEL}={SERVING_VALUE}"
             yield note("CSI-D53", "Nodes", message, remedy)
-
-
-def _may_use_wmic(below: str, desired: DriverRequest, snapshot: DriverSnapshot) -> bool:
-    """Whether csi-proxy may be older than a release; what platforms other than OpenShift bring is unknown."""
-    brought = [wmco.read_csi_proxy_release(node.annotations) for node in snapshot.nodes if node.of_operator]
-    if any(release and csi_proxy.is_below(release, below) for release in brought):
-        return True
-    release = desired.csi_proxy_version
-    return not (desired.csi_proxy_managed and release) or parse(release) < parse(below)
 
 
 def _check_builds(driver: Driver, version: Version, rule: ModeRule, snapshot: DriverSnapshot) -> Iterator[Finding]:

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 import yaml
 from ansible.errors import AnsibleConnectionFailure
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import DriverPlan, plan_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
@@ -74,18 +73,6 @@ def test_a_controller_at_0_replicas_is_scaled_up() -> None:
     finding = found(plan_driver(VSPHERE, DriverRequest(), snapshot(controllers=(stopped,))), "CSI-D31")
     assert finding.message == "it is scaled to 0 replicas"
     assert finding.remedy == "kubectl -n vmware-system-csi scale deployment vsphere-csi-controller --replicas=1"
-
-
-@pytest.mark.parametrize(("release", "expected"), [("1.3.0", False), ("1.2.1", True), (None, True)])
-def test_wmic_is_mentioned_only_where_csi_proxy_may_use_it(release: str | None, expected: bool) -> None:
-    made = plan_driver(VSPHERE, DriverRequest(csi_proxy_version=release), snapshot(controllers=(controller(),)))
-    assert (found(made, "CSI-D52") is not None) is expected
-    platform = DriverRequest(csi_proxy_version="1.3.0", csi_proxy_managed=False)
-    assert found(plan_driver(VSPHERE, platform, snapshot(controllers=(controller(),))), "CSI-D52") is not None
-    # The operator brings a commit after 1.1.3, whatever this collection would install.
-    node = replace(snapshot().nodes[0], annotations={wmco.VERSION: "10.19.0-1a2b3c"})
-    of_operator = snapshot(controllers=(controller(),), nodes=(node,))
-    assert found(plan_driver(VSPHERE, DriverRequest(csi_proxy_version="1.3.0"), of_operator), "CSI-D52") is not None
 
 
 def test_all_rules_that_an_account_lacks_are_one_command() -> None:

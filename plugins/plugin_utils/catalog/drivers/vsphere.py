@@ -154,7 +154,6 @@ DRIVER = base.Driver(
     topology_keys=("topology.csi.vmware.com/",),
     in_tree="kubernetes.io/vsphere-volume",
     windows_builds=("17763", "19042", "20348"),
-    wmic_below="1.3.0",
     # That of a file volume begins with "file:" (pkg/csi/service/common/vsphereutil.go).
     handle=r"(?!file:).+",
     capabilities=_CAPABILITIES,

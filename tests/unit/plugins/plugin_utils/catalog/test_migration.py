@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy, in_tree, openshift, wmco
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree, openshift, wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
 
 VSPHERE, AZURE_FILE = (in_tree.find_by_name(f"kubernetes.io/{name}") for name in ("vsphere-volume", "azure-file"))
@@ -73,16 +73,3 @@ def test_lines_and_operators_belong_to_one_another() -> None:
 )  # fmt: skip
 def test_which_releases_bring_csi_proxy(version: str, there: bool) -> None:
     assert wmco.has_csi_proxy(parse(version)) is there
-
-
-@pytest.mark.parametrize(
-    ("operator", "release"),
-    [
-        ("7.2.0", "1.1.3"), ("10.16.1-1a2b3c", "1.1.3"), ("10.17.2", "1.1.3-28-g0939e7a"),
-        ("11.0.0", "1.1.3-34-g5cb6e2d"), ("6.0.0", ""), ("12.0.0", ""), ("", ""),
-    ],
-)  # fmt: skip
-def test_the_csi_proxy_of_an_operator(operator: str, release: str) -> None:
-    assert wmco.read_csi_proxy_release({wmco.VERSION: operator}) == release
-    # Every commit that it brings reads the serial number with wmic.exe still.
-    assert not release or csi_proxy.is_below(release, "1.2.0")
