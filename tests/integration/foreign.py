@@ -33,7 +33,6 @@ def plugin(
     annotations: dict[str, str] | None = None,
     image: str = DIGEST,
     pipes: tuple[str, ...] = (),
-    ports: tuple[int, ...] = (),
 ) -> Object:
     """A DaemonSet that serves a driver on Windows nodes: through csi-proxy with pipes, as HostProcess without."""
     folder = f"C:\\var\\lib\\kubelet\\plugins\\{driver}"
@@ -62,7 +61,6 @@ def plugin(
                             "name": "csi-driver",
                             "image": image,
                             "volumeMounts": [{"name": pipe, "mountPath": f"\\\\.\\pipe\\{pipe}"} for pipe in pipes],
-                            "ports": [{"containerPort": port} for port in ports],
                         },
                         {
                             "name": "csi-node-driver-registrar",

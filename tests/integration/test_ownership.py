@@ -301,16 +301,6 @@ def test_a_digest_has_the_release_of_its_openshift_and_the_scc_is_checked(opensh
     assert "security.openshift.io/scc.podSecurityLabelSync=false" in sync[0].remedy
 
 
-def test_another_plugin_that_wants_the_same_port_of_the_node_is_named(prepared: Lab) -> None:
-    other = foreign.plugin("default", "exporter", "example.com", {"app": "exporter"}, ports=(9808,))
-    foreign.plant(prepared.api, other)
-    client = connect(prepared.state.kubeconfigs["kubewin"])
-    made = planned(client, DriverRequest(version="3.7.3", allow_version_skew=True))
-    found = [one for one in made.findings if one.id == "CSI-D44"]
-    assert [(one.object, one.severity) for one in found] == [("DaemonSet default/exporter", "warning")]
-    assert "port 9808" in found[0].message
-
-
 def test_a_namespace_that_cannot_be_is_refused_for_its_name(prepared: Lab) -> None:
     client = connect(prepared.state.kubeconfigs["kubewin"])
     refusal = planned(client, DriverRequest(namespace="Kube_System")).refusal

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ..base.findings import Finding, note, warning
+from ..base.findings import Finding, warning
 from ..catalog.base import Driver, ModeRule
 from ..kube.daemon_set import ObservedDaemonSet
 from ..kube.labels import HELM, MANAGED_BY, MANAGER, OPENSHIFT_OPERATOR, Marks
@@ -235,14 +235,9 @@ def build_enabling_command(driver: Driver, running_on: str) -> str:
 def check_ownership(
     driver: Driver, desired: DriverRequest, rule: ModeRule, snapshot: DriverSnapshot
 ) -> Iterator[Finding]:
-    """What platforms prepare themselves is verified there and never written: csi-proxy, and the CSIDriver."""
+    """The csi-proxy that platforms prepare themselves is verified there and never written."""
     name = detect_platform(snapshot)
     if rule.mode == "csi_proxy" and desired.csi_proxy_managed and name in _CSI_PROXY:
         message = f"on {PLATFORMS[name]} the service csi-proxy belongs to {_CSI_PROXY[name]}"
         remedy = "set csi_proxy_managed to false if the service exists; it is then verified and never changed"
         yield warning("CSI-D59", "csi-proxy", message, remedy)
-    live = snapshot.csi_driver
-    kept = find_keeper(driver, name, Marks.from_object(live)) if live is not None else None
-    if kept is not None:
-        message = f"it is {describe_owner(kept)}; it is verified and never changed"
-        yield note("CSI-D48", f"CSIDriver {driver.name}", message, "nothing")

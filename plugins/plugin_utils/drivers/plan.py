@@ -259,7 +259,6 @@ def _check_prerequisites(
     findings += prerequisites.check_providers(driver, desired, snapshot, namespace)
     if choice.rule is not None and choice.version is not None:
         findings += prerequisites.check_nodes(driver, desired, choice.rule, choice.version, snapshot)
-        findings += prerequisites.check_ports(driver, choice.rule, snapshot)
         findings += prerequisites.check_issues(driver, choice.rule, choice.version)
         findings += ownership.check_ownership(driver, desired, choice.rule, snapshot)
     return findings

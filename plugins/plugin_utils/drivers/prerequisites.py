@@ -262,22 +262,6 @@ def _check_unfinished_handover(
             )
 
 
-def check_ports(driver: Driver, rule: ModeRule, snapshot: DriverSnapshot) -> Iterator[Finding]:
-    """A HostProcess pod uses host ports: a pod with the same port keeps the plugin from being scheduled."""
-    if rule.mode != "host_process":
-        return
-    for daemon_set in snapshot.daemon_sets:
-        taken = sorted(daemon_set.host_ports & frozenset(rule.ports.values()))
-        if taken and daemon_set.on_windows and not daemon_set.is_node_plugin_of(driver.name):
-            listed = ", ".join(str(port) for port in taken)
-            message = (
-                f"its pods use host port {listed}, which {driver.title} in mode {rule.mode} needs: on a node with "
-                "both, the second pod stays Pending"
-            )
-            remedy = "change its port, or place the two on different nodes with node_selector"
-            yield warning("CSI-D44", f"DaemonSet {daemon_set.namespace}/{daemon_set.name}", message, remedy)
-
-
 def check_nodes(
     driver: Driver, desired: DriverRequest, rule: ModeRule, version: Version, snapshot: DriverSnapshot
 ) -> Iterator[Finding]:
@@ -328,10 +312,6 @@ def _check_runtimes(driver: Driver, version: Version, rule: ModeRule, snapshot: 
         yield note("CSI-D58", f"{driver.title} {version}", f"mode {rule.mode}: {text}", "none, if that is acceptable")
     if rule.min_containerd is None:
         return
-    silent = [node.name for node in snapshot.nodes if not node.runtime]
-    if silent:
-        message = f"these nodes do not report their container runtime; mode {rule.mode} needs containerd {rule.min_containerd}"
-        yield note("CSI-D56", f"Nodes {', '.join(silent)}", message, "check it there")
     early = [
         node.name
         for node in snapshot.nodes

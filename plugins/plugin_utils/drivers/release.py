@@ -20,9 +20,6 @@ from .model import DriverController, DriverRequest, DriverSnapshot
 # Windows Server 2022: from here on Windows promises that a newer host runs an older image.
 _FIRST_COMPATIBLE = 20348
 
-# HostProcess containers: https://kubernetes.io/docs/tasks/configure-pod-container/create-hostprocess-pod/
-_HOST_PROCESS_STABLE = "1.26"
-
 
 def match_image(build: str, images: Sequence[str] | None) -> Literal["yes", "maybe", "no"]:
     """Whether a host of a Windows build finds an image among those builds; None is an image for all of them.
@@ -193,12 +190,6 @@ def choose_release(
             version, None, source, (_refuse_mode(driver, desired, version, source, running, snapshot),)
         )
     rule, findings = _choose_mode(driver, version, usable, snapshot, running)
-    if rule.mode == "host_process" and parse(snapshot.kubernetes).release < parse(_HOST_PROCESS_STABLE).release:
-        message = f"HostProcess containers are beta before Kubernetes {_HOST_PROCESS_STABLE} and may be disabled"
-        remedy = (
-            "check that the feature gate WindowsHostProcessContainers is on, or set mode csi_proxy if the driver has it"
-        )
-        findings.append(warning("CSI-D07", "Kubernetes", message, remedy))
     if stood_in is not None:
         findings.append(stood_in)
     if driver.find_release(version) is None:

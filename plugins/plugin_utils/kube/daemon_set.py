@@ -27,9 +27,8 @@ class ObservedDaemonSet:
     """A DaemonSet, as far as it may serve a driver on Windows.
 
     host_paths: what its pods mount from the host. words: paths among the arguments and variables of its containers, which is where
-    HostProcess modes name their directories. Both in lower case with single backslashes. host_ports: ports of the node that its pods
-    take. marks: labels that show its owner. mode: annotation of ours. going: it is being deleted. ready: how many of
-    its pods are Ready.
+    HostProcess modes name their directories. Both in lower case with single backslashes. marks: labels that show its
+    owner. mode: annotation of ours. going: it is being deleted. ready: how many of its pods are Ready.
     """
 
     namespace: str
@@ -38,7 +37,6 @@ class ObservedDaemonSet:
     node_selector: Mapping[str, str]
     host_paths: tuple[str, ...]
     words: str
-    host_ports: frozenset[int] = frozenset()
     registers: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     marks: Marks = field(default_factory=Marks)
@@ -64,13 +62,6 @@ class ObservedDaemonSet:
             host_paths=tuple(map(_normalize_path, list_host_paths(pod))),
             # Only these: the others may be secrets.
             words=" ".join(word for word in map(_normalize_path, words) if "\\plugins\\" in word or "c:\\" in word),
-            # In the host's network a container's port is one of the host; the server says so in pods, and not in templates.
-            host_ports=frozenset(
-                int(entry.get("hostPort") or entry["containerPort"])
-                for part in pod["containers"]
-                for entry in part.get("ports") or []
-                if entry.get("hostPort") or pod.get("hostNetwork")
-            ),
             registers=tuple(folder for part in pod["containers"] for folder in _list_registered_folders(part)),
             names=tuple(name for part in pod["containers"] for name in _list_named_drivers(part)),
             marks=Marks.from_object(daemon_set),

@@ -57,14 +57,6 @@ def _check_service(desired: Desired, snapshot: HostSnapshot) -> Iterator[Finding
                 "A csi-proxy process runs outside the service; only one can serve the pipes.",
                 f"If no HostProcess pod owns it, end it: taskkill /F /PID {process.pid}.",
             )
-    is_own_directory = snapshot.own_install_dir.lower() == desired.install_dir.lower()
-    for name in plan.list_leftovers(snapshot) if is_own_directory else ():
-        yield note(
-            "CSI-N05",
-            rf"{snapshot.own_install_dir}\{name}",
-            "An interrupted run left this directory.",
-            rf"The next change removes it, or run: rd /s /q {snapshot.own_install_dir}\{name}",
-        )
 
 
 def _check_next_start(desired: Desired, snapshot: HostSnapshot) -> Iterator[Finding]:

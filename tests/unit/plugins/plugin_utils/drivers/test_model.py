@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverController
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import Marks
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
-from unit.plugins.plugin_utils.drivers.worlds import VSPHERE, daemon_set, observed
+from unit.plugins.plugin_utils.drivers.worlds import VSPHERE, observed
 
 
 @pytest.mark.parametrize(
@@ -53,16 +52,6 @@ def test_the_controller_of_an_object_is_distinguished_from_its_other_owners() ->
     ]
     assert Marks.from_object({"metadata": {"ownerReferences": owners}}).owner == "ClusterCSIDriver file.csi.azure.com"
     assert Marks.from_object({"metadata": {"ownerReferences": owners[:1]}}) == Marks()
-
-
-def test_ports_of_the_host_are_declared_or_follow_from_its_network() -> None:
-    assert observed("exporter", port=9808).host_ports == {9808}
-    inside = daemon_set("exporter", port=9808)
-    pod = inside["spec"]["template"]["spec"]
-    del pod["containers"][0]["ports"][0]["hostPort"]
-    assert ObservedDaemonSet.from_object(inside).host_ports == frozenset()
-    pod["hostNetwork"] = True
-    assert ObservedDaemonSet.from_object(inside).host_ports == {9808}
 
 
 @pytest.mark.parametrize(

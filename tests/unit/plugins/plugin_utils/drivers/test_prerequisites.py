@@ -89,23 +89,6 @@ def test_an_interrupted_handover_comes_first() -> None:
     assert found_one.remedy.endswith("-e kubewin_handover=to_platform")
 
 
-@pytest.mark.parametrize(
-    ("release", "there", "expected"),
-    [
-        pytest.param(
-            "3.7.3", observed("exporter", "x", "C:\\var\\log", port=9808), ["DaemonSet x/exporter"], id="on Windows"
-        ),
-        pytest.param("3.7.3", observed("exporter", "x", "/var/log", port=9808), [], id="on Linux"),
-        pytest.param("3.7.3", observed("exporter", "x", "C:\\var\\log", port=9809), [], id="another port"),
-        pytest.param("3.7.3", observed(VSPHERE.daemonset, labels=OURS, port=9808), [], id="ours itself"),
-        pytest.param("3.4.0", observed("exporter", "x", "C:\\var\\log", port=9808), [], id="in a network of its own"),
-    ],
-)
-def test_a_port_of_the_node_is_had_by_one_only(release: str, there: Any, expected: list[str]) -> None:
-    spoilt: dict[str, Any] = {"controllers": (controller(f"v{release}"),), "daemon_sets": (there,)}
-    assert [one.object for one in found("CSI-D44", **spoilt)] == expected
-
-
 def test_a_plugin_of_ours_that_is_being_deleted_is_waited_for_and_not_applied_to() -> None:
     there, leaving = (
         observed(VSPHERE.daemonset, labels=OURS),

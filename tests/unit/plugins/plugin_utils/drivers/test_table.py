@@ -132,7 +132,7 @@ PLANS = [
     Row("vsphere", "3.8.0 host_process", VSPHERE_MOD, version="3.8.0", contains="newer than every known release"),
     Row("vsphere", "3.7.3 host_process", COMPAT, version="3.7.3", builds=("26100",), contains="CSI-D51"),
     Row("vsphere", "3.4.0 csi_proxy", VSPHERE_BUILDS, version="3.4.0", builds=("17763", "14393"), contains="14393"),
-    Row("vsphere", "3.7.3 host_process", HOST_PROCESS, version="3.7.3", kubernetes="v1.24.0", contains="CSI-D07"),
+    Row("vsphere", "3.7.3 host_process", HOST_PROCESS, version="3.7.3", kubernetes="v1.24.0"),
     Row("vsphere", "3.7.3 host_process", HOST_PROCESS, version="3.7.3", kubernetes="v1.26.0-gke.100"),
     Row("vsphere", "3.4.0 csi_proxy", SKEW, version="3.4.0", running="v3.7.3", skew=True, contains="CSI-D33"),
     Row("vsphere", "3.7.3 host_process", VSPHERE_37, running="v3.7.3"),
@@ -180,7 +180,7 @@ PLANS = [
     Row("azure_disk", "1.34.5 csi_proxy", HOST_PROCESS, containerd="docker://20.10.21", contains="CSI-D06"),
     Row("azure_disk", "1.34.5 csi_proxy", HOST_PROCESS, kubernetes="v1.22.17", contains="CSI-D06"),
     Row("azure_disk", "1.34.5 host_process", DISK_HP, builds=("26100",)),
-    Row("azure_disk", "1.34.5 host_process", DISK_HP, containerd="", contains="CSI-D56"),
+    Row("azure_disk", "1.34.5 host_process", DISK_HP, containerd=""),
     Row("azure_disk", "1.34.4 host_process", DISK_HP, running="azuredisk-csi:v1.34.4-windows-hp"),
     Row("azure_disk", "1.35.0 host_process", DISK_HP, version="1.35.0", contains="newer than every known release"),
     # Azure File: HostProcess by default from 1.30.5 on.

@@ -34,9 +34,9 @@ def controller(tag: str = "v3.4.0", namespace: str = HOME, available: int = 1) -
 
 
 def daemon_set(name: str, home: str = HOME, path: str = PLUGIN_DIR, **more: Any) -> dict[str, Any]:
-    """A DaemonSet that mounts a path of its hosts, on Windows where that has a drive. more: metadata, port, or ready."""
+    """A DaemonSet that mounts a path of its hosts, on Windows where that has a drive. more: metadata, or ready."""
     system = "windows" if "C:" in path else "linux"
-    port, ready = more.pop("port", None), more.pop("ready", 1)
+    ready = more.pop("ready", 1)
     return {
         "metadata": {"name": name, "namespace": home, **more},
         "spec": {
@@ -44,7 +44,7 @@ def daemon_set(name: str, home: str = HOME, path: str = PLUGIN_DIR, **more: Any)
             "template": {
                 "spec": {
                     "nodeSelector": {"kubernetes.io/os": system},
-                    "containers": [{"name": "c", "ports": [{"containerPort": port, "hostPort": port}] if port else []}],
+                    "containers": [{"name": "c"}],
                     "volumes": [{"name": "p", "hostPath": {"path": path}}],
                 }
             },

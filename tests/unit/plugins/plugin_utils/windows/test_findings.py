@@ -71,15 +71,6 @@ def test_releases_and_rivals() -> None:
     assert ids(rival) == ["CSI-N03", "CSI-N04"]
 
 
-def test_leftovers_of_an_interrupted_run() -> None:
-    assert ids(replace(with_trouble(), install_dir_entries=(WANTED.release_dir_name, "stage-0123"))) == ["CSI-N05"]
-
-
-def test_leftovers_in_a_directory_of_others_are_not_ours_to_name() -> None:
-    found = replace(with_trouble(), install_dir_entries=("stage-0123",), own_install_dir="")
-    assert "CSI-N05" not in ids(found)
-
-
 def running(**changes: Any) -> model.HostSnapshot:
     """A healthy node whose release was proven, with changes of its service."""
     record = model.Record(
