@@ -99,7 +99,7 @@ def test_a_check_refuses_a_source_that_the_host_cannot_download(first: Lab, plan
     run = enable(first, "--check", variables={"csi_proxy_source": "http://127.0.0.1:1/csi-proxy.exe"})
     assert run.code != 0
     assert "win-1" in run.screen
-    assert "could not download http://127.0.0.1:1/csi-proxy.exe: the server does not accept connections" in run.screen
+    assert "could not download http://127.0.0.1:1/csi-proxy.exe: it was not transferred (curl 7)" in run.screen
     assert planned.code == 0
 
 

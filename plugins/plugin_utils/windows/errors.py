@@ -74,14 +74,12 @@ class CommandTimeoutError(ChannelError):
 
 
 class OutputLimitError(ChannelError):
-    """A line printed more than fits. output: what was read of it."""
+    """A line printed more than fits."""
 
-    def __init__(self, where: str, output: bytes = b"", step: str = "") -> None:
-        self.where, self.output = where, output
-        command = f"the command of step '{step}'" if step else "a command"
+    def __init__(self, where: str) -> None:
         super().__init__(
             "output_too_large",
-            f"{where}: {command} printed more than {OUTPUT_LIMIT >> 20} MiB, expected less",
+            f"{where}: a command printed more than {OUTPUT_LIMIT >> 20} MiB, expected less",
             remedy="The command was stopped. Check whether another program replaces a Windows tool on the node, then run the play again.",
         )
 
@@ -282,47 +280,32 @@ START: dict[int, Meaning] = {
 }
 """what a code means where it ends the start of a service: the account that asked for it is allowed to, or sc.exe had said so before"""
 
+DOWNLOAD = Meaning(
+    "download_failed",
+    "it was not transferred",
+    "Check the URL from the node, its DNS, firewalls and source_proxy; or name a file on the controller (source).",
+)
+"""a failed download in general; curl's own words, which are English, say why"""
+
 CURL: dict[int, Meaning] = {
-    5: Meaning("download_failed", "the proxy's name cannot be resolved", "Check source_proxy and the node's DNS."),
-    6: Meaning("download_failed", "the server's name cannot be resolved", "Check the URL and the node's DNS."),
-    7: Meaning(
-        "download_failed",
-        "the server does not accept connections",
-        "Check the URL, the port, firewalls and source_proxy.",
-    ),
-    18: Meaning(
-        "download_failed",
-        "the transfer ended before the file was complete",
-        "Run the play again.",
-    ),
-    22: Meaning(
-        "download_failed",
-        "the server answered with an error (404 not found, 401 or 403 not allowed, 5xx)",
-        "Check the URL from the node.",
-    ),
     23: Meaning(
         "disk_full",
         "the file could not be written: the disk is full or the file is locked",
         "Free space on the volume of the install directory.",
-    ),
-    28: Meaning(
-        "download_failed",
-        "the transfer took longer than allowed",
-        "Use a mirror nearer to the node, or a file on the controller.",
     ),
     35: Meaning(
         "tls_failed",
         "the TLS handshake failed",
         "Check protocol and cipher settings; if the revocation list is unreachable, set source_check_revocation to false.",
     ),
-    37: Meaning("download_failed", "the file could not be read", "Check the URL."),
-    56: Meaning("download_failed", "the connection broke while receiving", "Run the play again."),
     60: Meaning(
         "tls_failed",
         "the server's certificate is not trusted by the node",
         "Import its CA into the node's store: certutil -addstore Root <file>.",
     ),
 }
+"""codes of curl with a remedy of their own"""
+
 UNPACK = Meaning(
     "unpack_failed",
     "the disk is full, or the file was damaged on its way",

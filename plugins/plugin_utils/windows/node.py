@@ -15,7 +15,7 @@ from typing import BinaryIO, Protocol
 from . import commands
 from .channel import Channel
 from .commands import Command
-from .errors import Completed, NodeError, OutputLimitError
+from .errors import Completed, NodeError
 
 Steps = Sequence[tuple[str, Command]]
 """Labelled commands; labels are unique within a line."""
@@ -90,7 +90,7 @@ class WindowsHost:
         results: list[commands.StepResult] = []
         nonce = next(self._nonces)
         for count, line in commands.render_lines([step[1] for step in steps], commands.render_all, nonce):
-            completed = self._run(line, steps[len(results) :], nonce, None, timeout)
+            completed = self.channel.run(line, timeout=timeout)
             line_results = commands.split_steps(completed.stdout, nonce, count)
             if any(result.code is None for result in line_results):
                 raise self._build_interruption(completed, nonce)
@@ -110,7 +110,7 @@ class WindowsHost:
         for count, line in commands.render_lines([step[1] for step in steps], commands.render_chain, nonce):
             if stdin is not None:
                 stdin.seek(0)  # the line that reads it need not be the first
-            completed = self._run(line, steps[len(results) :], nonce, stdin, timeout)
+            completed = self.channel.run(line, stdin=stdin, timeout=timeout)
             line_results = commands.split_steps(completed.stdout, nonce, count, chained=True)
             for (label, dummy), result in zip(steps[len(results) :], line_results, strict=False):
                 if result.code is None:
@@ -124,15 +124,6 @@ class WindowsHost:
                 break
         results += [commands.StepResult(None, b"")] * (len(steps) - len(results))
         return Answers(dict(zip([step[0] for step in steps], results, strict=True))), failure
-
-    def _run(self, line: str, steps: Steps, nonce: str, stdin: BinaryIO | None, timeout: float) -> Completed:
-        """steps: those of this line, and more."""
-        try:
-            return self.channel.run(line, stdin=stdin, timeout=timeout)
-        except OutputLimitError as error:
-            line_results = commands.split_steps(error.output, nonce, len(steps), chained=True)
-            longest = max(range(len(steps)), key=lambda at: len(line_results[at].output))
-            raise OutputLimitError(error.where, step=steps[longest][0] if error.output else "") from error
 
     @staticmethod
     def _build_interruption(completed: Completed, nonce: str) -> NodeError:

@@ -380,20 +380,13 @@ def _refuse_other_manager(desired: Desired, snapshot: HostSnapshot, owner: str) 
 
 
 def list_kept_releases(desired: Desired, snapshot: HostSnapshot) -> set[str]:
-    """Names (lower case) of the two releases that stay: the desired one, and the one in place or else the newest other."""
+    """Names (lower case) of the releases that stay: the desired one, and the one in place."""
     keep = {desired.release_dir_name.lower()}
     service = snapshot.service
     for command_line in (service.record.previous, service.command_line) if service else ():
         name = _find_release_dir(desired, command_line)
         if name and len(keep) < 2:
             keep.add(name.lower())
-    other_releases = [
-        name
-        for name in snapshot.install_dir_entries
-        if catalog.parse_version(name.split("-")[0]) and name.lower() not in keep
-    ]
-    if len(keep) < 2 and other_releases:
-        keep.add(max(other_releases, key=lambda name: catalog.parse_version(name.split("-")[0]) or (0, 0, 0)).lower())
     return keep
 
 

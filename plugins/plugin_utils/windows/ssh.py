@@ -55,7 +55,7 @@ class _Pipe:
 
     def __init__(self, pipe: Any, process: subprocess.Popen[bytes], endpoint: str) -> None:
         self._pipe, self._process, self._format_endpoint = pipe, process, endpoint
-        self._read: list[bytes] = []
+        self._size = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._pipe, name)
@@ -63,11 +63,11 @@ class _Pipe:
     def read(self) -> bytes:
         """What is there now; empty at the end."""
         data: bytes = self._pipe.raw.read(1 << 20) or b""
-        self._read.append(data)
-        if sum(map(len, self._read)) > OUTPUT_LIMIT:
+        self._size += len(data)
+        if self._size > OUTPUT_LIMIT:
             self._process.kill()
             self._process.wait()
-            raise OutputLimitError(self._format_endpoint, b"".join(self._read))
+            raise OutputLimitError(self._format_endpoint)
         return data
 
 
@@ -159,5 +159,5 @@ class SshChannel:
         except OSError as error:
             raise ConnectionLostError(f"The ssh connection to the node failed: {error}", self._remedy) from error
         if len(stdout) + len(stderr) > OUTPUT_LIMIT:
-            raise OutputLimitError(self._format_endpoint(), stdout)
+            raise OutputLimitError(self._format_endpoint())
         return Completed(int(code) & 0xFFFFFFFF, stdout, stderr)

@@ -20,7 +20,7 @@ from typing import BinaryIO
 
 from . import model, parse
 from .commands import SYSTEM32, Command, builtin, discard_output, program, tolerate
-from .errors import CURL, UNPACK, Meaning, NodeError, build_directory_error, find_meaning
+from .errors import CURL, DOWNLOAD, UNPACK, NodeError, build_directory_error, find_meaning
 from .node import Failure, WindowsHost
 from .plan import hide_url_secrets
 
@@ -178,12 +178,9 @@ def explain_failure(node: WindowsHost, desired: model.Desired, failure: Failure)
         return missing
     source = desired.source
     if failure.label == "fetch":
-        meaning = CURL.get(
-            failure.code,
-            Meaning("download_failed", f"curl ended with {failure.code}", "Find the code in curl's manual."),
-        )
         location = hide_url_secrets(source.location) if source else ""
         words = remove_secrets(failure.words, source)
+        meaning = CURL.get(failure.code, DOWNLOAD)
         return meaning.error(f"The node could not download {location}", f"curl {failure.code}", words)
     if failure.label == "unpack":
         subject = f"The node could not unpack the executable into {desired.install_dir}"

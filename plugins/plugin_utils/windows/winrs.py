@@ -157,9 +157,7 @@ class _WinrsChannel(ABC):
                     return Completed(code & 0xFFFFFFFF, b"".join(stdout), b"".join(stderr))
                 if time.monotonic() > deadline:
                     raise CommandTimeoutError(f"A command on the node did not end within {timeout:g} s and was ended.")
-        except BaseException as error:
-            if isinstance(error, OutputLimitError):
-                error.output = b"".join(stdout)
+        except BaseException:
             # A task timeout or Ctrl-C may have cut a request in the middle; with message encryption the session that
             # it belonged to is useless then. The next message, first of all the signal below, logs on again.
             self._renew_session()

@@ -409,7 +409,7 @@ def test_other_connections_are_refused(transport: str) -> None:
 
 
 @pytest.mark.parametrize("limit", ["OUTPUT_LIMIT", "_ANSWER_LIMIT"])
-def test_a_host_that_prints_without_end_is_stopped_by_name_and_step(
+def test_a_host_that_prints_without_end_is_stopped_by_name(
     endpoint: Endpoint, limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connection = endpoint.connection()
@@ -420,8 +420,7 @@ def test_a_host_that_prints_without_end_is_stopped_by_name_and_step(
     assert caught.value.reason == "output_too_large"
     port = endpoint.ports["http"]
     assert str(caught.value).startswith(f"http://127.0.0.1:{port}")
-    if limit == "OUTPUT_LIMIT":
-        assert "the command of step 'pipes' printed more than" in str(caught.value)
+    assert "a command printed more than" in str(caught.value)
     monkeypatch.undo()
     assert node.ask([("release", commands.builtin("ver"))]).code("release") == 0
     connection.close()

@@ -193,7 +193,7 @@ COMMITTED = with_record(
                 ),
                 start=3,
             ),
-            ["configure", "prune", "prune"],
+            ["configure", "prune", "prune", "prune"],
             id="old releases and leftovers go along, not what is not ours",
         ),
         pytest.param(

@@ -135,7 +135,7 @@ def test_a_host_that_prints_without_end_is_stopped(tmp_path: Path, monkeypatch: 
         WindowsHost(channel).ask([("pipes", commands.builtin("ver"))])
     assert tracemalloc.get_traced_memory()[1] < 20 << 20
     tracemalloc.stop()
-    assert str(caught.value).startswith("win-1:22: the command of step 'pipes' printed more than 32 MiB")
+    assert str(caught.value).startswith("win-1:22: a command printed more than 32 MiB")
 
 
 @pytest.mark.parametrize("words", ["refused\r\nfatal: [win-2]: FAILED! => {}", "denied\nok: [win-1]"])

@@ -59,7 +59,7 @@ def with_tls_on_plain_port(artifact: Artifact) -> dict[str, str]:
     [
         (with_checksum, "checksum_mismatch", ["SHA-256", "expected " + "0" * 64, "removed"]),
         (with_missing_file, "download_failed", ["404", "curl 22", ".gone"]),
-        (with_closed_port, "download_failed", ["curl 7", "does not accept connections"]),
+        (with_closed_port, "download_failed", ["curl 7", "source_proxy"]),
         (with_tls_on_plain_port, "tls_failed", ["TLS", "curl 35"]),
     ],
 )
