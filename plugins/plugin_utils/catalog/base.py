@@ -21,19 +21,11 @@ Mode = Literal["csi_proxy", "host_process"]
 # Roles of an image in a node plugin pod; a user's overrides are keyed by them.
 IMAGE_ROLES = ("driver", "registrar", "liveness_probe")
 
-# Where it is written which images of sidecars registry.k8s.io serves.
-SIDECARS = "registry.k8s.io/images/k8s-staging-sig-storage/images.yaml of kubernetes/k8s.io"
-
 
 def map_images(driver: str, registrar: str, liveness_probe: str = "") -> dict[str, str]:
     """Image references by role; without a liveness probe the driver has none."""
     pairs = zip(IMAGE_ROLES, (driver, registrar, liveness_probe), strict=True)
     return {role: image for role, image in pairs if image}
-
-
-def cite_sources(driver: str, sidecars: str = SIDECARS) -> dict[str, str]:
-    """Sources that show that a release's images were published, by role. Without one of the driver there is none."""
-    return dict(zip(IMAGE_ROLES, (driver, sidecars, sidecars), strict=True)) if driver else {}
 
 
 def build_resources(cpu: str, memory: str, most: str) -> Mapping[str, Mapping[str, str]]:
@@ -45,9 +37,10 @@ def build_resources(cpu: str, memory: str, most: str) -> Mapping[str, Mapping[st
 class Release:
     """One release of a driver and what differs from release to release.
 
+    Only releases are listed of which a source, named in the driver's file, shows that their images can be pulled. Others are derived
+    from the nearest listed one, with a warning.
+
     version: without a leading v. images: by IMAGE_ROLES, "repository:tag". mode_images: by mode, what replaces them there.
-    published: by IMAGE_ROLES, the source that shows that they can be pulled; only a user chooses a release without one.
-    mode_published: by mode, what replaces these there; an empty text is no source.
     max_volumes: most volumes a node may take by upstream's default, 0 when the release leaves that to Kubernetes.
     """
 
@@ -55,13 +48,6 @@ class Release:
     images: Mapping[str, str]
     max_volumes: int = 0
     mode_images: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    published: Mapping[str, str] = field(default_factory=dict)
-    mode_published: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-
-    def list_unproven_images(self, mode: str) -> tuple[str, ...]:
-        """Roles of the images in a mode without evidence that they were published."""
-        sources = {**self.published, **self.mode_published.get(mode, {})}
-        return tuple(role for role in self.images if not sources.get(role))
 
     def map_images_of(self, mode: str) -> dict[str, str]:
         """The images of this release in a mode, by role."""
@@ -84,7 +70,7 @@ class ModeRule:
 
     first, last: its releases, both included; None is open. default_from: first release that upstream runs in this
     mode by default, None if it is the fallback. template: file below the role's
-    templates/drivers, None when this collection knows the mode but does not deploy it. why: one sentence, for refusals.
+    templates/drivers. why: one sentence, for refusals.
     pipes: csi-proxy pipes the pod mounts, bare names; beta_pipes: further ones for csi-proxy before 1.0.
     ports: by use, container ports, which are the node's where the pod is a HostProcess one. min_kubernetes: "1.20".
     min_containerd: "1.6". any_windows: its image carries no Windows build and so fits all of them.
@@ -95,10 +81,10 @@ class ModeRule:
 
     mode: Mode
     why: str
+    template: str
     first: str | None = None
     last: str | None = None
     default_from: str | None = None
-    template: str | None = None
     pipes: tuple[str, ...] = ()
     beta_pipes: tuple[str, ...] = ()
     ports: Mapping[str, int] = field(default_factory=dict)
@@ -331,32 +317,16 @@ class Driver:
         rules = [rule for rule in self.modes if rule.supports(version)]
         return tuple(sorted(rules, key=lambda rule: not rule.is_default(version)))
 
-    def list_published_rules(self, version: Version) -> tuple[ModeRule, ...]:
-        """The modes of a known release that this collection deploys and whose images are known to be published."""
-        release = self.find_release(version)
-        rules = self.list_mode_rules(version) if release is not None else ()
-        return tuple(
-            rule
-            for rule in rules
-            if rule.template is not None and release and not release.list_unproven_images(rule.mode)
-        )
-
     def rule(self, mode: str) -> ModeRule | None:
         return next((rule for rule in self.modes if rule.mode == mode), None)
 
-    def find_nearest(
-        self, version: Version, mode: str | None = None, *, known_only: bool = False
-    ) -> tuple[str, Mode] | None:
-        """The known release closest to `version` that this collection can deploy, with its mode.
-
-        Given a mode, only releases in that mode count; with known_only also those it does not deploy, and those of which
-        nothing shows that their images were published. None when there is no such release.
-        """
+    def find_nearest(self, version: Version, mode: str | None = None) -> tuple[str, Mode] | None:
+        """The listed release closest to `version`, with its mode. Given a mode, only releases in that mode count; None without any."""
         usable = [
             (parse(release.version), rule.mode)
             for release in self.releases
             for rule in self.list_mode_rules(parse(release.version))
-            if (known_only or rule in self.list_published_rules(parse(release.version))) and mode in (None, rule.mode)
+            if mode in (None, rule.mode)
         ]
         closest = find_closest(version, [release for release, _mode in usable])
         return next(((str(release), mode) for release, mode in usable if release == closest), None)

@@ -12,7 +12,7 @@ from typing import Literal
 
 from ..base.findings import Finding, blocker, note, warning
 from ..catalog import openshift
-from ..catalog.base import IMAGE_ROLES, Driver, ModeRule
+from ..catalog.base import Driver, ModeRule
 from ..catalog.versions import Version, find_closest, parse, parse_image_tag
 from ..kube.node import ObservedNode
 from .model import DriverController, DriverRequest, DriverSnapshot
@@ -88,17 +88,14 @@ def find_nearest(
     """The closest release and mode that can be deployed in this cluster, None when there is none.
 
     The same release in another mode comes first, then the newest older one, then the oldest newer one. Given a mode,
-    only that one counts. Other releases count when something shows that their images were published.
+    only that one counts.
     """
     versions = [version, *(parse(release.version) for release in driver.releases)]
     usable = [
         (release, rule)
         for release in dict.fromkeys(versions)
         for rule in driver.list_mode_rules(release)
-        if rule.template is not None
-        and (release == version or rule in driver.list_published_rules(release))
-        and mode in (None, rule.mode)
-        and not find_obstacles(driver, release, rule, snapshot)
+        if mode in (None, rule.mode) and not find_obstacles(driver, release, rule, snapshot)
     ]
     closest = find_closest(version, [release for release, _rule in usable])
     return next((pair for pair in usable if pair[0] == closest), None)
@@ -181,34 +178,20 @@ def choose_release(
             stood_in = _explain_substitute(driver, version, source, near)
             source = "nearest that can be pulled"
         version = near
-    rules = driver.list_mode_rules(version)
-    if desired.mode != "auto":
-        rules = tuple(rule for rule in rules if rule.mode == desired.mode)
-    usable = [rule for rule in rules if rule.template is not None]
-    if not usable:
+    rules = _list_mode_rules(driver, desired, version)
+    if not rules:
         return ReleaseChoice(
             version, None, source, (_refuse_mode(driver, desired, version, source, running, snapshot),)
         )
-    rule, findings = _choose_mode(driver, version, usable, snapshot, running)
+    rule, findings = _choose_mode(driver, version, rules, snapshot, running)
     if stood_in is not None:
         findings.append(stood_in)
     if driver.find_release(version) is None:
         findings.append(_check_listed(driver, version, rule))
-    elif unproven := _find_unproven_images(driver, desired, version, rule.mode):
-        message = f"its images may not be published: {', '.join(unproven)}"
-        remedy = "check that your nodes can pull them, or set the images or image_mirror option"
-        findings.append(warning("CSI-D09", f"{driver.title} {version}", message, remedy))
     findings += _explain_openshift(driver, controller, running, snapshot)
     if is_skewed(running, version):
         findings.append(_check_skew(driver, desired, controller, running.versions[0], version))
     return ReleaseChoice(version, rule, source, tuple(findings))
-
-
-def _find_unproven_images(driver: Driver, desired: DriverRequest, version: Version, mode: str) -> tuple[str, ...]:
-    """Roles of images of a release in a mode without evidence that they were published; images that the user sets are left out."""
-    release = driver.find_release(version)
-    roles = IMAGE_ROLES[:1] if release is None else release.list_unproven_images(mode)
-    return tuple(role for role in roles if not desired.images.get(role))
 
 
 def _find_substitute(
@@ -217,14 +200,14 @@ def _find_substitute(
     """The release to take in place of those that the cluster runs; None where the first of them will do, or none is better.
 
     One of these themselves, else one of the same minor release, else the newest older one, else the oldest newer one, each of
-    those that can be pulled and run here. A mirror is the user's own, so it holds what the user put there.
+    those that can be pulled and run here. A mirror, or an image, is the user's own, so it holds what the user put there.
     """
-    if desired.image_mirror or _list_deployable_rules(driver, replace(desired, mode="auto"), versions[0]):
+    if desired.image_mirror or desired.images.get("driver") or driver.find_release(versions[0]) is not None:
         return None
     usable = []
     for release in driver.releases:
         version = parse(release.version)
-        rules = _list_deployable_rules(driver, desired, version)
+        rules = _list_mode_rules(driver, desired, version)
         if rules and not find_missing_feature_states(driver, version, snapshot):
             usable.append((version, any(not find_obstacles(driver, version, rule, snapshot) for rule in rules)))
     candidates = [version for version, fits in usable if fits] or [version for version, _fits in usable]
@@ -234,15 +217,9 @@ def _find_substitute(
     return running or max(same_minor_versions, default=None) or find_closest(versions[0], candidates)
 
 
-def _list_deployable_rules(driver: Driver, desired: DriverRequest, version: Version) -> list[ModeRule]:
-    """Modes that may be deployed and whose images are known to be published."""
-    return [
-        rule
-        for rule in driver.list_mode_rules(version)
-        if rule.template is not None
-        and desired.mode in ("auto", rule.mode)
-        and not _find_unproven_images(driver, desired, version, rule.mode)
-    ]
+def _list_mode_rules(driver: Driver, desired: DriverRequest, version: Version) -> list[ModeRule]:
+    """The modes of a release that the request allows, in upstream's order."""
+    return [rule for rule in driver.list_mode_rules(version) if desired.mode in ("auto", rule.mode)]
 
 
 def _explain_substitute(driver: Driver, version: Version, source: str, near: Version) -> Finding:
@@ -285,7 +262,7 @@ def _check_combination(near: tuple[Version, ModeRule], running: ControllerReleas
 
 
 def _check_listed(driver: Driver, version: Version, rule: ModeRule) -> Finding:
-    nearest = driver.find_nearest(version, rule.mode, known_only=True)
+    nearest = driver.find_nearest(version, rule.mode)
     newer = "is newer than every known release" if version > driver.newest else "is unknown to this collection"
     text = f"release {version} {newer}; its images are derived from {nearest[0] if nearest else '?'}"
     remedy = "check the image references below, or set the images option"
@@ -318,25 +295,15 @@ def _refuse_mode(
     running: ControllerRelease,
     snapshot: DriverSnapshot,
 ) -> Finding:
-    mode_suffix = "" if desired.mode == "auto" else f" in mode {desired.mode}"
-    rules = driver.list_mode_rules(version)
-    asked_rule = driver.rule(desired.mode)
-    if desired.mode != "auto" and asked_rule is None:
-        why = f"{driver.title} has no mode {desired.mode}"
-    elif desired.mode != "auto" and asked_rule is not None and asked_rule not in rules:
-        why = asked_rule.why
-    else:
-        why = rules[0].why if rules else f"no mode is known for release {version}"
-    mode = None if desired.mode == "auto" else desired.mode
-    # What is closest by release alone is named even where this cluster has to change for it.
-    by_release = driver.find_nearest(version, mode) or driver.find_nearest(version)
-    nearest = find_nearest(driver, version, snapshot, mode) or find_nearest(driver, version, snapshot)
-    remedy = "this collection can deploy none of its releases"
+    """The refusal of a mode that a release does not have."""
+    rule = driver.rule(desired.mode)
+    why = f"{driver.title} has no mode {desired.mode}" if rule is None else rule.why
+    nearest = find_nearest(driver, version, snapshot, desired.mode) or find_nearest(driver, version, snapshot)
+    remedy = "this collection can deploy none of its releases in this cluster"
     if nearest is not None:
         remedy = f"nearest that works: {_check_combination(nearest, running)}"
-    elif by_release is not None:
-        remedy = f"nearest that works elsewhere: version {by_release[0]} in mode {by_release[1]}"
-    return blocker("CSI-D02", f"{driver.title} {version}{mode_suffix}", f"cannot be deployed ({source}): {why}", remedy)
+    subject = f"{driver.title} {version} in mode {desired.mode}"
+    return blocker("CSI-D02", subject, f"cannot be deployed ({source}): {why}", remedy)
 
 
 def _check_skew(
@@ -347,11 +314,10 @@ def _check_skew(
     if desired.allow_version_skew:
         return warning("CSI-D33", where, message, "accepted by allow_version_skew")
     releases = [parse(release.version) for release in driver.releases]
-    if not any(release.minor == running.minor and driver.list_published_rules(release) for release in releases):
+    if not any(release.minor == running.minor for release in releases):
         remedy = f"test this combination first: no release {running.minor[0]}.{running.minor[1]} with an image for Windows is known"
         return warning("CSI-D33", where, message, remedy)
-    matching = [rule for rule in driver.list_mode_rules(running) if rule.template is not None]
-    remedy = f"leave version unset to deploy {running}" if matching else "set allow_version_skew to accept it"
-    return blocker(
-        "CSI-D33", where, message, f"{remedy}, or change the controller to {version.minor[0]}.{version.minor[1]}"
+    remedy = (
+        f"leave version unset to deploy {running}, or change the controller to {version.minor[0]}.{version.minor[1]}"
     )
+    return blocker("CSI-D33", where, message, remedy)

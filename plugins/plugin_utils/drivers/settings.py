@@ -87,7 +87,7 @@ def choose_images(driver: Driver, desired: DriverRequest, version: Version, rule
     if release is not None:
         base = release.map_images_of(rule.mode)
     else:
-        near = driver.find_nearest(version, rule.mode, known_only=True)
+        near = driver.find_nearest(version, rule.mode)
         nearest = driver.find_release(parse(near[0])) if near else None
         base = nearest.map_images_of(rule.mode) if nearest else {}
         repository, dummy, tag = base.get("driver", "").rpartition(":")

@@ -80,8 +80,6 @@ def cases(releases: int = RELEASES) -> Iterator[Case]:
     """The newest releases of every mode of every driver."""
     for driver in DRIVERS.values():
         for rule in driver.modes:
-            if rule.template is None:
-                continue
             known = sorted(parse(one.version) for one in driver.releases if rule.supports(parse(one.version)))
             for version in known[-releases:]:
                 yield Case(driver, rule, str(version))

@@ -6,7 +6,7 @@
 Source: deploy/kubernetes/base/node-windows.yaml, csidriver.yaml and clusterrole-csi-node.yaml,
 charts/aws-ebs-csi-driver/templates/_node-windows.tpl and Makefile of https://github.com/kubernetes-sigs/aws-ebs-csi-driver.
 The manifests at a release's own tag still name the release before; images are those of the chart that ships the release
-(tags helm-chart-aws-ebs-csi-driver-2.N). Upstream's preStop hook calls a path that the Windows image has not, so it is
+(its values.yaml at the tag helm-chart-aws-ebs-csi-driver-2.N). Upstream's preStop hook calls a path that the Windows image has not, so it is
 left out.
 """
 
@@ -31,16 +31,9 @@ _REGISTRAR_LIVENESS = base.Probe(delay=30, timeout=15, period=90, failures=3)
 _DISTRO = "public.ecr.aws/eks-distro/kubernetes-csi"
 
 
-def _cite_chart(version: str) -> dict[str, str]:
-    # The chart that ships a release has its number with another major.
-    tag = f"helm-chart-aws-ebs-csi-driver-2.{version.partition('.')[2]}"
-    source = f"charts/aws-ebs-csi-driver/values.yaml of kubernetes-sigs/aws-ebs-csi-driver at {tag}"
-    return base.cite_sources(source, source)
-
-
 def _build_release(version: str, registrar: str, liveness_probe: str) -> base.Release:
     driver = f"public.ecr.aws/ebs-csi-driver/aws-ebs-csi-driver:v{version}"
-    return base.Release(version, base.map_images(driver, registrar, liveness_probe), published=_cite_chart(version))
+    return base.Release(version, base.map_images(driver, registrar, liveness_probe))
 
 
 def _build_old_release(version: str, registrar: str, probe: str, distro: str) -> base.Release:

@@ -6,6 +6,7 @@
 Source: deploy/<release>/csi-azuredisk-node-windows.yaml and csi-azuredisk-node-windows-hostprocess.yaml, deploy/csi-azuredisk-driver.yaml,
 deploy/rbac-csi-azuredisk-node.yaml, deploy/install-driver.sh, docs/driver-parameters.md and Makefile of
 https://github.com/kubernetes-sigs/azuredisk-csi-driver.
+The manifests of a release name its images and its sidecars'.
 """
 
 from __future__ import annotations
@@ -14,9 +15,6 @@ from .. import base, capability
 from ..capability import NO_BLOCK, READ_ONLY_BY_KUBELET, Cell
 
 _MCR = "mcr.microsoft.com/oss/kubernetes-csi"
-# Upstream's manifests of a release, which name its images and its sidecars'.
-_SHOWN = "deploy/v{}/csi-azuredisk-node-windows.yaml of kubernetes-sigs/azuredisk-csi-driver"
-_SHOWN_HOST = "deploy/v{}/csi-azuredisk-node-windows-hostprocess.yaml of kubernetes-sigs/azuredisk-csi-driver"
 _MCR2 = "mcr.microsoft.com/oss/v2/kubernetes-csi"
 
 
@@ -28,8 +26,6 @@ def _release(
         version,
         base.map_images(name, registrar, f"{_MCR}/livenessprobe:{liveness_probe}"),
         mode_images={"host_process": base.map_images(f"{name}-windows-hp", host_registrar)},
-        published=base.cite_sources(_SHOWN.format(version), _SHOWN.format(version)),
-        mode_published={"host_process": base.cite_sources(_SHOWN_HOST.format(version), _SHOWN_HOST.format(version))},
     )
 
 

@@ -7,6 +7,8 @@ Source: deploy/kubernetes/base/node_windows/node.yaml, base/controller/v1_csidri
 Makefile of https://github.com/kubernetes-sigs/gcp-compute-persistent-disk-csi-driver. Upstream gives the pod a priority
 class of its own, which has to be made first; ours is system-node-critical as with every other driver. Its role for Windows
 holds only a PodSecurityPolicy rule; newer releases read their Node at start, so ours may.
+Releases whose images can be pulled: registry.k8s.io/images/k8s-staging-cloud-provider-gcp/images.yaml of kubernetes/k8s.io, and 1.26.0
+by https://github.com/kubernetes/k8s.io/pull/9586. No such entry is known for 1.18.0 to 1.21.6, 1.23.3 to 1.25.0, and 1.26.4.
 """
 
 from __future__ import annotations
@@ -17,14 +19,9 @@ from ..capability import NO_BLOCK, Cell
 _PLUGIN = "registry.k8s.io/cloud-provider-gcp/gcp-compute-persistent-disk-csi-driver"
 
 
-_PROMOTED = "registry.k8s.io/images/k8s-staging-cloud-provider-gcp/images.yaml of kubernetes/k8s.io"
-
-
-def _release(version: str, registrar: str, published: str = "") -> base.Release:
+def _release(version: str, registrar: str) -> base.Release:
     registrar = f"registry.k8s.io/sig-storage/csi-node-driver-registrar:{registrar}"
-    return base.Release(
-        version, base.map_images(f"{_PLUGIN}:v{version}", registrar), published=base.cite_sources(published)
-    )
+    return base.Release(version, base.map_images(f"{_PLUGIN}:v{version}", registrar))
 
 
 _UTILS = "pkg/gce-pd-csi-driver/utils.go"
@@ -70,19 +67,12 @@ DRIVER = base.Driver(
         ),
     ),
     releases=(
-        _release("1.13.0", "v2.7.0", _PROMOTED),
-        _release("1.15.2", "v2.9.3", _PROMOTED),
-        _release("1.16.1", "v2.9.3", _PROMOTED),
-        _release("1.17.15", "v2.9.3", _PROMOTED),
-        _release("1.18.0", "v2.9.3"),
-        _release("1.20.0", "v2.13.0"),
-        _release("1.21.6", "v2.13.0"),
-        _release("1.22.1", "v2.13.0", _PROMOTED),
-        _release("1.23.3", "v2.13.0"),
-        _release("1.24.0", "v2.13.0"),
-        _release("1.25.0", "v2.13.0"),
-        _release("1.26.0", "v2.13.0", "https://github.com/kubernetes/k8s.io/pull/9586"),
-        _release("1.26.4", "v2.13.0"),
+        _release("1.13.0", "v2.7.0"),
+        _release("1.15.2", "v2.9.3"),
+        _release("1.16.1", "v2.9.3"),
+        _release("1.17.15", "v2.9.3"),
+        _release("1.22.1", "v2.13.0"),
+        _release("1.26.0", "v2.13.0"),
     ),
     default_version="1.26.0",
     controller=base.Controller(

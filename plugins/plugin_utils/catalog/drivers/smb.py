@@ -6,6 +6,10 @@
 Source: deploy/<release>/csi-smb-node-windows.yaml, csi-smb-node-windows-hostprocess.yaml and rbac-csi-smb.yaml,
 deploy/csi-smb-driver.yaml, docs/driver-parameters.md and Makefile of https://github.com/kubernetes-csi/csi-driver-smb.
 Upstream's chart defaults to HostProcess from 1.17.0 on; its install-driver.sh csi-proxy.
+Releases whose images can be pulled: registry.k8s.io/images/k8s-staging-sig-storage/images.yaml of kubernetes/k8s.io, whose sidecars
+https://github.com/cert-manager/csi-driver/pull/712 pulls too; 1.20.1 and 1.20.3 by https://github.com/Siemens-Healthineers/K2s pull
+requests 2314 and 3074, which pull their tag for Linux; upstream's Makefile puts the images for Windows on its manifest list. No such
+source is known for 1.20.0 and 1.20.2, and none for the tag -windows-hp of 1.20.1 and 1.20.3.
 """
 
 from __future__ import annotations
@@ -17,25 +21,12 @@ _PLUGIN = "registry.k8s.io/sig-storage/smbplugin"
 _SIG = "registry.k8s.io/sig-storage"
 
 
-# What pulls their tag from there for Linux; upstream's Makefile puts it on one manifest list with the images for Windows. Nothing shows
-# that the tag -windows-hp of these releases, which is another one, was promoted with it.
-_PULLED = "https://github.com/Siemens-Healthineers/K2s/pull"
-_SIDECARS = f"{base.SIDECARS}; https://github.com/cert-manager/csi-driver/pull/712"
-
-
-def _release(
-    version: str, registrar: str, liveness_probe: str, host_registrar: str = "", published: str = base.SIDECARS
-) -> base.Release:
+def _release(version: str, registrar: str, liveness_probe: str, host_registrar: str = "") -> base.Release:
     registrar, probe = f"{_SIG}/csi-node-driver-registrar:{registrar}", f"{_SIG}/livenessprobe:{liveness_probe}"
     host = (
         {"host_process": base.map_images(f"{_PLUGIN}:v{version}-windows-hp", host_registrar)} if host_registrar else {}
     )
-    images = base.map_images(f"{_PLUGIN}:v{version}", registrar, probe)
-    # The tag -windows-hp is listed with the other one from kubernetes/k8s.io pull request 7720 on.
-    unlisted = {"host_process": {"driver": ""}} if published != base.SIDECARS else {}
-    return base.Release(
-        version, images, mode_images=host, published=base.cite_sources(published, _SIDECARS), mode_published=unlisted
-    )
+    return base.Release(version, base.map_images(f"{_PLUGIN}:v{version}", registrar, probe), mode_images=host)
 
 
 _MCR = "mcr.microsoft.com/oss/kubernetes-csi/csi-node-driver-registrar"
@@ -108,6 +99,7 @@ DRIVER = base.Driver(
             min_kubernetes="1.23",
             min_containerd="1.6",
             any_windows=True,
+            notes=("no source shows that the image of 1.20.1 or 1.20.3 was published for this mode",),
             resources={
                 "driver": base.build_resources("10m", "40Mi", "600Mi"),
                 "registrar": base.build_resources("30m", "40Mi", "150Mi"),
@@ -122,11 +114,8 @@ DRIVER = base.Driver(
         _release("1.18.0", "v2.13.0", "v2.15.0", f"{_MCR}:v2.13.0"),
         _release("1.19.0", "v2.15.0", "v2.16.0", f"{_MCR}:v2.15.0"),
         _release("1.19.1", "v2.15.0", "v2.16.0", f"{_MCR}:v2.15.0"),
-        _release("1.20.0", "v2.15.0", "v2.16.0", f"{_MCR}:v2.15.0", published=""),
-        _release("1.20.1", "v2.15.0", "v2.16.0", f"{_SIG}/csi-node-driver-registrar:v2.16.0", f"{_PULLED}/2314"),
-        # Upstream's charts/index.yaml goes from 1.20.1 to 1.20.3.
-        _release("1.20.2", "v2.15.0", "v2.16.0", f"{_SIG}/csi-node-driver-registrar:v2.17.0", published=""),
-        _release("1.20.3", "v2.15.0", "v2.16.0", f"{_SIG}/csi-node-driver-registrar:v2.17.0", f"{_PULLED}/3074"),
+        _release("1.20.1", "v2.15.0", "v2.16.0", f"{_SIG}/csi-node-driver-registrar:v2.16.0"),
+        _release("1.20.3", "v2.15.0", "v2.16.0", f"{_SIG}/csi-node-driver-registrar:v2.17.0"),
     ),
     default_version="1.20.3",
     controller=base.Controller(

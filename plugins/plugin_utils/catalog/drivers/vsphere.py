@@ -4,8 +4,9 @@
 """vSphere: csi.vsphere.vmware.com.
 
 Source: manifests/vanilla/vsphere-csi-driver.yaml of https://github.com/kubernetes-sigs/vsphere-csi-driver at each tag.
-The images of 3.0 to 3.3 were published to a registry that has been emptied since (issues 3054 and 3123 there); the
-entries name the one that serves those from 3.1.2 on now.
+The images of 3.0 to 3.3 were published to a registry that has been emptied since (issues 3054 and 3123 there), and
+registry.k8s.io serves those from 3.1.2 on: images/k8s-staging-csi-vsphere/images.yaml of kubernetes/k8s.io, and 3.7.3 by
+https://github.com/kubernetes/k8s.io/pull/9799.
 """
 
 from __future__ import annotations
@@ -13,16 +14,12 @@ from __future__ import annotations
 from .. import base, capability
 from ..capability import NO_BLOCK, READ_ONLY_BY_KUBELET, Cell
 
-_PROMOTED = "registry.k8s.io/images/k8s-staging-csi-vsphere/images.yaml of kubernetes/k8s.io"
 
-
-def _release(
-    version: str, registrar: str, liveness_probe: str, max_volumes: int = 59, published: str = _PROMOTED
-) -> base.Release:
+def _release(version: str, registrar: str, liveness_probe: str, max_volumes: int = 59) -> base.Release:
     registrar = f"registry.k8s.io/sig-storage/csi-node-driver-registrar:{registrar}"
     probe = f"registry.k8s.io/sig-storage/livenessprobe:{liveness_probe}"
     images = base.map_images(f"registry.k8s.io/csi-vsphere/driver:v{version}", registrar, probe)
-    return base.Release(version, images, max_volumes, published=base.cite_sources(published))
+    return base.Release(version, images, max_volumes)
 
 
 _UTILS = "pkg/csi/service/osutils/windows_os_utils.go"
@@ -103,8 +100,6 @@ DRIVER = base.Driver(
         ),
     ),
     releases=(
-        # Its registry was emptied, and none serves it now.
-        _release("3.0.3", "v2.7.0", "v2.9.0", published=""),
         _release("3.1.2", "v2.8.0", "v2.10.0"),
         _release("3.2.0", "v2.10.0", "v2.12.0"),
         _release("3.3.0", "v2.10.0", "v2.12.0"),
@@ -119,9 +114,7 @@ DRIVER = base.Driver(
         _release("3.7.0", "v2.13.0", "v2.15.0"),
         _release("3.7.1", "v2.13.0", "v2.15.0", max_volumes=0),
         _release("3.7.2", "v2.13.0", "v2.15.0", max_volumes=0),
-        _release(
-            "3.7.3", "v2.13.0", "v2.15.0", max_volumes=0, published="https://github.com/kubernetes/k8s.io/pull/9799"
-        ),
+        _release("3.7.3", "v2.13.0", "v2.15.0", max_volumes=0),
     ),
     default_version="3.4.0",
     controller=base.Controller(

@@ -246,7 +246,7 @@ PLANS = [
         contains="1.30.5 is the nearest",
     ),
     Row("gce_pd", "1.22.1 csi_proxy", fork("gcp-pd-csi-driver", "4.20"), openshift="4.20.3", contains="CSI-D09"),
-    Row("gce_pd", "1.20.0 csi_proxy", GCE_BUILDS, version="1.20.0", openshift="4.20.3", contains="CSI-D09"),
+    Row("gce_pd", "1.20.0 csi_proxy", GCE_BUILDS, version="1.20.0", openshift="4.20.3", contains="CSI-D04"),
     Row("smb", "1.18.0 host_process", fork("csi-driver-smb", "4.20"), openshift="4.20.3"),
     Row("azure_file", "1.30.5 host_process", fork("azure-file-csi-driver", "4.18"), openshift="4.18.22"),
     Row("smb", "1.16.0 csi_proxy", fork("csi-driver-smb", "4.18"), openshift="4.18.22"),
