@@ -31,11 +31,10 @@ from ..plugin_utils.support.diagnose import (
     HostFacts,
     describe_workload,
     diagnose,
-    is_conflict,
     is_passed,
     render,
 )
-from ..plugin_utils.support.observe import list_failed_mounts, list_missing_rules, list_share_uses, read_workload
+from ..plugin_utils.support.observe import list_failed_mounts, list_missing_rules, read_workload
 
 # Package of the index, and the module by which it is there.
 PACKAGES = {
@@ -72,7 +71,7 @@ class ActionModule(ClusterAction):
         controller = read_controller()
         results, hostvars = read_hosts(self.task_vars), self.task_vars.get("hostvars") or {}
         hosts = [build_host_facts(host, hostvars[host.name]) for host in results]
-        cluster = self._read_cluster(options, hosts)
+        cluster = self._read_cluster(options)
         diagnoses = diagnose(controller, cluster, hosts)
         self.result.update(
             diagnosis=[serialize(diagnosis) for diagnosis in diagnoses],
@@ -91,7 +90,7 @@ class ActionModule(ClusterAction):
             return describe_workload(cluster.workload)
         return describe_left_cordons((self.task_vars.get("kubewin_nodes") or {}).get("nodes") or {})
 
-    def _read_cluster(self, options: Mapping[str, Any], hosts: Sequence[HostFacts]) -> ClusterFacts:
+    def _read_cluster(self, options: Mapping[str, Any]) -> ClusterFacts:
         drivers = [DRIVERS[name] for name in options["drivers"] if name in DRIVERS]
         readiness, unread = self._read_readiness(options)
         report: dict[str, Any] = {"findings": select_findings(readiness.get("findings") or ()), "unread": unread}
@@ -101,11 +100,7 @@ class ActionModule(ClusterAction):
             lacking = list_missing_rules(client, drivers)
             if options["workload"] and readiness:
                 report["workload"] = read_workload(client, options["workload"], readiness)
-            events = list_failed_mounts(client)
-            lost = {host.node for host in hosts if any(row["status"] for row in host.state.get("smb_mappings") or ())}
-            if any(is_conflict(message) for _object, message, _node in events):
-                lost |= {host.node for host in hosts}
-            return ClusterFacts(lacking=lacking, events=events, shares=list_share_uses(client, lost - {""}), **report)
+            return ClusterFacts(lacking=lacking, events=list_failed_mounts(client), **report)
         except ClusterError as error:
             return ClusterFacts(reason=error.reason, problem=str(error), **report)
 

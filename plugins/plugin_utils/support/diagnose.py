@@ -57,8 +57,6 @@ _CONFLICT = re.compile(r"\b1219\b|0x800704c3", re.IGNORECASE)
 _FORMAT = re.compile("requested access path is already in use", re.IGNORECASE)
 # ERROR_DISK_FULL, 112: https://learn.microsoft.com/windows/win32/debug/system-error-codes--0-499-
 _FULL_DISK = re.compile("not enough space on the disk", re.IGNORECASE)
-# Of Azure's file servers, which a volume's handle does not have: core.windows.net, or that of a sovereign cloud.
-_AZURE_SUFFIX = re.compile(r"(?<=\.file)\.[^\\]+")
 # MSFT_SmbGlobalMapping, Status: https://learn.microsoft.com/windows/win32/fileio/msft-smbglobalmapping
 _STATUS = {
     1: "paused", 2: "disconnected", 3: "in a network error", 4: "connecting", 5: "reconnecting", 6: "unavailable",
@@ -105,32 +103,10 @@ class HostFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class ShareUse:
-    r"""A pod on a node that mounts an SMB share. share: \\server\share in lower case, empty if only its driver knows it.
-
-    secret: namespace/name of its credentials.
-    """
-
-    node: str
-    share: str
-    pod: str
-    secret: str
-
-    def describe(self) -> str:
-        return f"pod {self.pod} (Secret {self.secret}{'' if self.share else ', share unknown'})"
-
-    def may_use(self, remote: str) -> bool:
-        """Whether the pod uses a mapping. One whose share is unknown may use each."""
-        share, mapped = (_AZURE_SUFFIX.sub("", text.lower()) for text in (self.share, remote))
-        return not share or f"{share}\\".startswith(f"{mapped}\\")
-
-
-@dataclass(frozen=True, slots=True)
 class ClusterFacts:
     """The cluster. problem, reason: why it was not read. lacking: rules by role. events: (object, message, node) of failed mounts.
 
-    findings: blockers and warnings of the readiness report. unread: why there is no report. shares: pods that use SMB shares; read only
-    if a mapping or mount is wrong, otherwise empty; None if they could not be read. workload: the only one to diagnose.
+    findings: blockers and warnings of the readiness report. unread: why there is no report. workload: the only one to diagnose.
     """
 
     reason: str = ""
@@ -139,7 +115,6 @@ class ClusterFacts:
     events: Sequence[tuple[str, str, str]] = ()
     findings: Sequence[Mapping[str, Any]] = ()
     unread: str = ""
-    shares: Sequence[ShareUse] | None = None
     workload: WorkloadFacts | None = None
 
 
@@ -200,11 +175,7 @@ def diagnose(
     diagnoses = [
         *_diagnose_controller(controller, hosts),
         *_diagnose_cluster(cluster),
-        *(
-            diagnosis
-            for host in hosts
-            for diagnosis in _diagnose_host(host, cluster.shares, is_cluster_read=not cluster.problem)
-        ),
+        *(diagnosis for host in hosts for diagnosis in _diagnose_host(host, is_cluster_read=not cluster.problem)),
     ]
     reported = {diagnosis.id for diagnosis in diagnoses}
     # A stopped service serves no pipe: the host's own state says more.
@@ -212,7 +183,7 @@ def diagnose(
         reported |= {"CSI-G42", "CSI-G43"}
     unread = {host.node for host in hosts if host.node and not host.state}
     diagnoses += _diagnose_driver(cluster, reported, unread)
-    diagnoses += _diagnose_conflicts(cluster)
+    diagnoses += _diagnose_conflicts(cluster.events)
     diagnoses += _diagnose_formats(cluster.events)
     diagnoses += _diagnose_hosts_of_mounts(cluster.events)
     if workload is not None and not cluster.problem and not cluster.unread:
@@ -290,7 +261,7 @@ def _diagnose_cluster(cluster: ClusterFacts) -> Iterator[Diagnosis]:
         )  # fmt: skip
 
 
-def _diagnose_host(host: HostFacts, shares: Sequence[ShareUse] | None, *, is_cluster_read: bool) -> Iterator[Diagnosis]:
+def _diagnose_host(host: HostFacts, *, is_cluster_read: bool) -> Iterator[Diagnosis]:
     title = f"host {host.name}"
     if not host.state:
         yield _diagnose_unreached_host(host, title)
@@ -312,8 +283,7 @@ def _diagnose_host(host: HostFacts, shares: Sequence[ShareUse] | None, *, is_clu
             "the mappings of all sessions",
             "Run Get-SmbGlobalMapping in PowerShell on the host: its error names the cause, for example a policy.",
         )  # fmt: skip
-    read = shares is not None and bool(host.node)
-    yield from _diagnose_mappings(host, title, [use for use in shares or () if use.node == host.node] if read else None)
+    yield from _diagnose_mappings(host, title)
 
 
 def _diagnose_unreached_host(host: HostFacts, title: str) -> Diagnosis:
@@ -366,35 +336,28 @@ def _diagnose_csi_proxy(state: Mapping[str, Any], title: str) -> Iterator[Diagno
     yield Diagnosis("csi-proxy", name, severity, title, problem, expected, repair)
 
 
-def _diagnose_mappings(host: HostFacts, title: str, shares: Sequence[ShareUse] | None) -> Iterator[Diagnosis]:
-    """Mappings that are not connected. shares: of pods on the host's Node, None if they were not read."""
+def _diagnose_mappings(host: HostFacts, title: str) -> Iterator[Diagnosis]:
+    """Mappings that are not connected."""
     for mapping in host.state.get("smb_mappings") or ():
         status, remote = int(mapping["status"]), str(mapping["remote"])
         if not status:
             continue
-        state = f"it is {_STATUS.get(status, f'in state {status}')}"
-        if shares is None:
-            found = f"{state}; the pods that use it were not read"
-            remedy = "Let diagnose read the cluster and find the host's Node, and run it again: it then prints the commands for these pods."
-        else:
-            uses = [use for use in shares if use.may_use(remote)]
-            found = f"{state}, and {', '.join(use.describe() for use in uses) or 'no pod on its node'} uses it"
-            quoted = remote.replace("'", "''")
-            removal = f"Remove-SmbGlobalMapping -RemotePath '{quoted}' -Force"
-            remedy = _render_remapping(host.node, removal, [use.pod for use in uses])
-        yield Diagnosis("SMB", "CSI-X17", "warning", f"{title}, mapping of {remote}", found, "it is connected", remedy)
+        quoted = remote.replace("'", "''")
+        removal = f"Remove-SmbGlobalMapping -RemotePath '{quoted}' -Force"
+        yield Diagnosis(
+            "SMB", "CSI-X17", "warning", f"{title}, mapping of {remote}", f"it is {_STATUS.get(status, f'in state {status}')}",
+            "it is connected", _render_remapping(host.node, "this share", removal),
+        )  # fmt: skip
 
 
-def _render_remapping(node: str, removal: str, pods: Sequence[str]) -> str:
-    """The commands that remove mappings on a node. A removal interrupts the pods that use them, and a pod that starts uses the old mapping."""
-    check = (
-        f"check that it lists none of them: kubectl get pods -A --field-selector spec.nodeName={node}"
-        if pods
-        else "run diagnose again, which must still name no pod"
+def _render_remapping(node: str, users: str, removal: str) -> str:
+    """The steps that remove mappings on a node. A removal interrupts the pods that use them, and a pod that starts uses the old mapping."""
+    name = node or "NODE"
+    return (
+        f"kubectl cordon {name}; delete its pods that mount {users}, and check that none is left: kubectl get pods -A "
+        f"--field-selector spec.nodeName={name}; on the host, in PowerShell: {removal}; kubectl uncordon {name} (not if it was "
+        "cordoned before). The driver maps the share anew."
     )
-    on_host = f"on the host, in PowerShell: {removal}"
-    steps = [f"kubectl cordon {node}", *_render_deletes(pods), check, on_host, f"kubectl uncordon {node}"]
-    return f"{'; '.join(steps)} (not if it was cordoned before). The driver maps the share anew."
 
 
 def _render_deletes(pods: Sequence[str]) -> list[str]:
@@ -421,46 +384,15 @@ def _diagnose_driver(cluster: ClusterFacts, reported: set[str], unread: set[str]
             yield Diagnosis("driver", finding["id"], severity, *texts)
 
 
-def is_conflict(message: str) -> bool:
-    """Whether a mount failed because its node uses other credentials for the same server."""
-    return _CONFLICT.search(message) is not None
-
-
-def _diagnose_conflicts(cluster: ClusterFacts) -> Iterator[Diagnosis]:
-    for title in dict.fromkeys(title for title, message, _node in cluster.events if is_conflict(message)):
-        shares = cluster.shares or ()
-        pod_use = next((use for use in shares if use.share and title == f"Pod {use.pod}"), None)
-        fault = "its mount fails with Windows error 1219: its node is connected to the server with other credentials"
-        remedy = (
-            "Use the same Secret in all StorageClasses and PersistentVolumes of that server, remove the old mapping on the node "
-            "(Remove-SmbGlobalMapping), and delete the pod that waits."
-        )
-        if pod_use is not None:
-            server = pod_use.share.split("\\")[2]
-            on_node = [
-                use
-                for use in shares
-                if use.node == pod_use.node and (not use.share or use.share.split("\\")[2] == server)
-            ]
-            users = (
-                ", ".join(use.describe() for use in on_node if use.secret != pod_use.secret)
-                or "a mapping that no pod uses"
-            )
-            fault += (
-                f": {pod_use.node} to {server} by {users}, this pod mounts {pod_use.share} with Secret {pod_use.secret}"
-            )
-            pattern = rf"\\{server}\*".replace("'", "''")
-            removal = (
-                f"Get-SmbGlobalMapping | Where-Object RemotePath -like '{pattern}' | Remove-SmbGlobalMapping -Force"
-            )
-            pods = [use.pod for use in on_node]
-            remedy = (
-                f"Use the same Secret in all StorageClasses and PersistentVolumes of {server}, then: "
-                f"{_render_remapping(pod_use.node, removal, pods)}"
-            )
+def _diagnose_conflicts(events: Sequence[tuple[str, str, str]]) -> Iterator[Diagnosis]:
+    for title, node in dict.fromkeys((title, node) for title, message, node in events if _CONFLICT.search(message)):
+        removal = "Get-SmbGlobalMapping lists the mappings of that server, Remove-SmbGlobalMapping -RemotePath PATH -Force removes each"
         yield Diagnosis(
-            "SMB", "CSI-X19", "blocker", title, fault,
-            "one account for each SMB server on a node", remedy,
+            "SMB", "CSI-X19", "blocker", title,
+            "its mount fails with Windows error 1219: its node is connected to the server with other credentials",
+            "one account for each SMB server on a node",
+            "Use the same Secret in all StorageClasses and PersistentVolumes of that server, then: "
+            + _render_remapping(node, "shares of that server", removal),
         )  # fmt: skip
 
 

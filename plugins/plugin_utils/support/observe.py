@@ -13,7 +13,6 @@ from typing import Any
 from ..base.redaction.redactor import Redactor
 from ..base.text import join_lines
 from ..catalog.base import Driver
-from ..catalog.drivers.azure_file import DRIVER as AZURE_FILE
 from ..drivers.observe import find_missing_deploy_rules
 from ..kube import kinds
 from ..kube.access import Need
@@ -24,7 +23,7 @@ from ..kube.kinds import Kind
 from ..kube.permissions import find_missing_rules
 from ..kube.pod import PodFacts, find_controller
 from ..kube.times import read_event_time
-from .diagnose import ShareUse, WorkloadFacts, WorkloadPod
+from .diagnose import WorkloadFacts, WorkloadPod
 from .parts import Missing, Part
 
 # Lines of a container's log, and most bytes of it.
@@ -138,46 +137,6 @@ def read_workload(client: Client, name: str, report: Mapping[str, Any]) -> Workl
 def _order_warning(event: Object) -> tuple[bool, float]:
     """The kubelet repeats that a mount timed out; what other events say is the reason."""
     return "timed out waiting for the condition" not in str(event.get("message")), read_event_time(event)
-
-
-def list_share_uses(client: Client, nodes: Iterable[str]) -> list[ShareUse]:
-    """Pods on these nodes that mount SMB shares, by claims or inline volumes, with their Secrets. Raises ClusterError."""
-    of_claims: dict[tuple[str, str], tuple[str, str]] = {}
-    for volume in client.list(kinds.PERSISTENT_VOLUME).items:
-        claim, share = volume["spec"].get("claimRef"), _read_share(volume["spec"])
-        if claim and share is not None:
-            of_claims[claim["namespace"], claim["name"]] = share
-    uses = []
-    for node in sorted(set(nodes)):
-        for pod in client.list(kinds.POD, field_selector=f"spec.nodeName={node}").items:
-            namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
-            for volume in pod["spec"].get("volumes") or ():
-                claim_name = (volume.get("persistentVolumeClaim") or {}).get("claimName")
-                if "ephemeral" in volume:
-                    claim_name = f"{name}-{volume['name']}"
-                share = of_claims.get((namespace, str(claim_name))) or _read_share(volume, namespace)
-                if share is not None:
-                    uses.append(ShareUse(node, share[0], f"{namespace}/{name}", share[1]))
-    return uses
-
-
-def _read_share(volume: Object, namespace: str = "") -> tuple[str, str] | None:
-    """Share and Secret, as of ShareUse, of a PersistentVolume's spec or of a volume of a pod; None for another kind of volume."""
-    if in_tree := volume.get("azureFile"):
-        return "", f"{in_tree.get('secretNamespace') or namespace or 'default'}/{in_tree['secretName']}"
-    csi = volume.get("csi") or {}
-    attributes = {key.lower(): str(value) for key, value in (csi.get("volumeAttributes") or {}).items()}
-    source = attributes.get("source", "")
-    if csi.get("driver") == AZURE_FILE.name:
-        _group, account, share, *_more = [*str(csi.get("volumeHandle")).split("#"), "", ""]
-        server = attributes.get("server") or (account and f"{account}.file.core.windows.net")
-        share = attributes.get("sharename") or share
-        source = f"//{server}/{share}" if server and share else ""
-    elif len(source.strip("/").split("/")) < 2:
-        return None
-    name = attributes.get("secretname")
-    secret = csi.get("nodeStageSecretRef") or {"namespace": name and namespace, "name": name or "unknown"}
-    return source.replace("/", "\\").rstrip("\\").lower(), f"{secret['namespace'] or ''}/{secret['name']}".lstrip("/")
 
 
 def list_failed_mounts(client: Client) -> list[tuple[str, str, str]]:

@@ -24,7 +24,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose impor
     ControllerPackages,
     Diagnosis,
     HostFacts,
-    ShareUse,
     WorkloadFacts,
     WorkloadPod,
     describe_workload,
@@ -32,7 +31,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose impor
     is_passed,
     render,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.support.observe import list_share_uses, read_workload
+from ansible_collections.kubewin.csi.plugins.plugin_utils.support.observe import read_workload
 
 ROOT = Path(__file__).parents[5]
 SERVING: dict[str, Any] = {
@@ -45,7 +44,7 @@ SERVING: dict[str, Any] = {
     "smb_mappings": [{"local": "", "remote": r"\\nas\share", "status": 0}],
 }
 CONTROLLER = ControllerPackages({**LEAST, "requests-ntlm": "1.2.0"})
-CLUSTER = ClusterFacts(events=[("Pod shop/a", "MountVolume.SetUp failed: timed out", "win-1")], shares=())
+CLUSTER = ClusterFacts(events=[("Pod shop/a", "MountVolume.SetUp failed: timed out", "win-1")])
 HOST = HostFacts("win-1", transport="ntlm", node="win-1", state=SERVING)
 REFUSED = (
     "Nothing listens on https://10.0.0.5:5986 (connection refused). Correct ansible_port, or start the WinRM service."
@@ -287,118 +286,25 @@ def test_a_pod_that_no_controller_recreates_is_a_warning_of_the_next_drain() -> 
     assert is_passed(found, "blocked")
 
 
-def test_who_uses_a_lost_share_or_the_same_server_is_named() -> None:
-    lost_share = state(smb_mappings=[{"local": "", "remote": r"\\NAS\it's $hared", "status": 2}])
-    users = [
-        ShareUse("win-1", r"\\nas\it's $hared\pvc-1", "shop/a", "storage/old"),
-        ShareUse("win-1", r"\\nas\shared", "shop/b", "storage/new"),
-        ShareUse("win-2", r"\\nas\it's $hared", "shop/c", "storage/other"),
-    ]
-    event = ("Pod shop/b", "New-SmbGlobalMapping: System Error 1219", "win-1")
-    conflict, mapping = diagnose(CONTROLLER, replace(CLUSTER, shares=users, events=[event]), [lost_share])
-    assert mapping.found == "it is disconnected, and pod shop/a (Secret storage/old) uses it"
-    check = "check that it lists none of them: kubectl get pods -A --field-selector spec.nodeName=win-1"
-    closing = "kubectl uncordon win-1 (not if it was cordoned before). The driver maps the share anew."
+@pytest.mark.parametrize(("node", "name"), [("win-1", "win-1"), ("", "NODE")])
+def test_a_mapping_is_removed_only_after_its_pods_are_gone(node: str, name: str) -> None:
+    host = replace(state(smb_mappings=[{"local": "", "remote": r"\\NAS\it's $hared", "status": 2}]), node=node)
+    event = ("Pod shop/b", "New-SmbGlobalMapping: System Error 1219", node)
+    conflict, mapping = (
+        found for found in diagnose(CONTROLLER, replace(CLUSTER, events=[event]), [host]) if found.layer == "SMB"
+    )
+    assert mapping.found == "it is disconnected"
     assert mapping.remedy == (
-        f"kubectl cordon win-1; kubectl -n shop delete pod a; {check}; on the host, in PowerShell: "
-        rf"Remove-SmbGlobalMapping -RemotePath '\\NAS\it''s $hared' -Force; {closing}"
+        f"kubectl cordon {name}; delete its pods that mount this share, and check that none is left: kubectl get pods -A "
+        f"--field-selector spec.nodeName={name}; on the host, in PowerShell: Remove-SmbGlobalMapping -RemotePath "
+        rf"'\\NAS\it''s $hared' -Force; kubectl uncordon {name} (not if it was cordoned before). The driver maps the share anew."
     )
-    assert conflict.found.endswith(
-        r"win-1 to nas by pod shop/a (Secret storage/old), this pod mounts \\nas\shared with Secret storage/new"
+    assert conflict.object == "Pod shop/b"
+    beginning = (
+        f"then: kubectl cordon {name}; delete its pods that mount shares of that server, and check that none is left"
     )
-    assert conflict.remedy.endswith(
-        f"of nas, then: kubectl cordon win-1; kubectl -n shop delete pod a b; {check}; on the host, in PowerShell: "
-        rf"Get-SmbGlobalMapping | Where-Object RemotePath -like '\\nas\*' | Remove-SmbGlobalMapping -Force; {closing}"
-    )
-    (unused,) = diagnose(CONTROLLER, CLUSTER, [lost_share])
-    assert unused.found == "it is disconnected, and no pod on its node uses it"
-    assert unused.remedy.startswith(
-        "kubectl cordon win-1; run diagnose again, which must still name no pod; on the host"
-    )
-
-
-@pytest.mark.parametrize(
-    ("shares", "node"), [(None, "win-1"), ((ShareUse("win-1", r"\\nas\share", "shop/a", "storage/old"),), "")]
-)
-def test_a_mapping_is_not_removed_where_its_users_were_not_read(shares: Any, node: str) -> None:
-    host = replace(state(smb_mappings=[{"local": "", "remote": r"\\nas\share", "status": 2}]), node=node)
-    (mapping,) = [
-        found for found in diagnose(CONTROLLER, replace(CLUSTER, shares=shares), [host]) if found.layer == "SMB"
-    ]
-    assert mapping.found == "it is disconnected; the pods that use it were not read"
-    assert "Remove-SmbGlobalMapping" not in mapping.remedy
-    assert "run it again" in mapping.remedy
-
-
-@pytest.mark.parametrize(
-    ("share", "remote", "used"),
-    [
-        (r"\\nas\share", r"\\NAS\share", True),
-        (r"\\nas\share\pvc-1", r"\\nas\share", True),
-        (r"\\nas\shared", r"\\nas\share", False),
-        (r"\\account.file.core.windows.net\files", r"\\account.file.core.chinacloudapi.cn\files", True),
-        (r"\\account.file.core.windows.net\files", r"\\other.file.core.windows.net\files", False),
-        ("", r"\\nas\share", True),
-    ],
-)
-def test_a_pod_whose_share_is_unknown_may_use_each_mapping(share: str, remote: str, used: bool) -> None:
-    use = ShareUse("win-1", share, "shop/a", "storage/login")
-    assert use.may_use(remote) is used
-    assert use.describe().endswith("(Secret storage/login)" if share else "(Secret storage/login, share unknown)")
-
-
-# Claims by pod.
-CLAIMS = {"a": "smb", "b": "file", "c": "disk", "d": "private", "i": "old"}
-
-
-def test_pods_that_mount_shares_are_found_with_their_secrets() -> None:
-    def volume(claim: str, **csi: Any) -> dict[str, Any]:
-        return {"spec": {"claimRef": {"namespace": "shop", "name": claim}, "csi": csi}}
-
-    secret = {"namespace": "storage", "name": "login"}
-    volumes = [
-        volume(
-            "smb",
-            driver="smb.csi.k8s.io",
-            volumeHandle="1",
-            volumeAttributes={"source": "//NAS/share/"},
-            nodeStageSecretRef=secret,
-        ),
-        volume("file", driver="file.csi.azure.com", volumeHandle="group#account#files#"),
-        volume("disk", driver="disk.csi.azure.com", volumeHandle="/disks/1"),
-    ]
-    attributes = {"source": "//nas/inline", "secretName": "own"}
-    volumes += [
-        volume(
-            "private", driver="file.csi.azure.com", volumeHandle="x", volumeAttributes={"server": "s", "shareName": "f"}
-        ),
-        volume("e-scratch", driver="smb.csi.k8s.io", volumeHandle="1", volumeAttributes={"source": "//nas/scratch"}),
-        {"spec": {"claimRef": {"namespace": "shop", "name": "old"}, "azureFile": {"secretName": "account"}}},
-    ]
-    sources: dict[str, dict[str, Any]] = {
-        **{name: {"persistentVolumeClaim": {"claimName": claim}} for name, claim in CLAIMS.items()},
-        "e": {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}},
-        "f": {"csi": {"driver": "smb.csi.k8s.io", "volumeAttributes": attributes}},
-        "g": {"csi": {"driver": "file.csi.azure.com", "volumeAttributes": {"shareName": "f", "secretName": "own"}}},
-        "h": {"azureFile": {"secretName": "own", "shareName": "files"}},
-    }
-    pods = [
-        {"metadata": {"namespace": "shop", "name": name}, "spec": {"volumes": [{"emptyDir": {}}, source]}}
-        for name, source in sources.items()
-    ]
-    client = Mock(list=lambda kind, **selector: Mock(items=volumes if kind.kind == "PersistentVolume" else pods))
-    uses = list_share_uses(client, ["win-1"])
-    assert {use.node for use in uses} == {"win-1"}
-    assert [(use.share, use.pod, use.secret) for use in uses] == [
-        (r"\\nas\share", "shop/a", "storage/login"),
-        (r"\\account.file.core.windows.net\files", "shop/b", "unknown"),
-        (r"\\s\f", "shop/d", "unknown"),
-        ("", "shop/i", "default/account"),
-        (r"\\nas\scratch", "shop/e", "unknown"),
-        (r"\\nas\inline", "shop/f", "shop/own"),
-        ("", "shop/g", "shop/own"),
-        ("", "shop/h", "shop/own"),
-    ]
+    assert beginning in conflict.remedy
+    assert "Remove-SmbGlobalMapping" in conflict.remedy.split("none is left")[1]
 
 
 def test_a_pod_belongs_to_the_workload_with_the_longest_name() -> None:
