@@ -100,21 +100,6 @@ def reserved(*modes: str) -> Plant:
     return plant
 
 
-def elsewhere(ephemeral: bool) -> Plant:
-    """A free volume with the label of another zone, which a claim of the pod or an ephemeral volume takes at once."""
-
-    def plant(world: World) -> None:
-        free()(world)
-        world.get("StorageClass", "local")["volumeBindingMode"] = "Immediate"
-        labelled(ZONE, "b", "pv-free")(world)
-        if ephemeral:
-            wanted = claim(world)["spec"]
-            world.remove("PersistentVolumeClaim", "web-data", SHOP)
-            spec(world)["volumes"] = [{"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": wanted}}}]
-
-    return plant
-
-
 def asking(**more: Any) -> Plant:
     """The claim names a volume that is free, and is not bound yet."""
 
@@ -154,18 +139,6 @@ def labelled(key: str, value: str, name: str = "pv-web") -> Plant:
             one["metadata"]["labels"][ZONE] = "a"
             one["metadata"]["labels"].pop(OLD_ZONE, None)
         world.get("PersistentVolume", name)["metadata"]["labels"] = {key: value}
-
-    return plant
-
-
-def free_in(zone: str) -> Plant:
-    """A free volume with the label of a zone, and nodes of zone a. The scheduler compares it only once the claim has the volume."""
-
-    def plant(world: World) -> None:
-        free()(world)
-        world.get("PersistentVolume", "pv-free")["metadata"]["labels"] = {ZONE: zone}
-        for entry in world.of("Node"):
-            entry["metadata"]["labels"][ZONE] = "a"
 
     return plant
 
@@ -231,21 +204,6 @@ def translated(zone: str) -> Plant:
         annotation = "storage.alpha.kubernetes.io/migrated-plugins"
         annotations = world.get("CSINode", "win-1")["metadata"].setdefault("annotations", {})
         annotations[annotation] = "kubernetes.io/aws-ebs"
-
-    return plant
-
-
-def chosen(zone: str) -> Plant:
-    """The same volume is free for a claim that waits for its pod."""
-
-    def plant(world: World) -> None:
-        translated(zone)(world)
-        source = disk(world)
-        more = {key: source[key] for key in ("awsElasticBlockStore", "nodeAffinity")}
-        free()(world)
-        spec_ = world.get("PersistentVolume", "pv-free")["spec"]
-        del spec_["csi"]
-        spec_.update(more)
 
     return plant
 
@@ -420,6 +378,7 @@ CASES = {
                  nodeAffinity={"required": {"nodeSelectorTerms": [{"matchExpressions": [
                      {"key": "kubernetes.io/hostname", "operator": "In", "values": ["win-2"]}]}]}})),
              free()),
+        Case("free volume with the label of a zone", "bind", "unknown", "CSI-V41", both(free(), labelled(ZONE, "a", "pv-free")), free()),
         Case("reserved volume without the access mode", "bind", "unknown", "CSI-V41",
              reserved("ReadOnlyMany"), reserved("ReadOnlyMany", "ReadWriteOnce")),
         Case("unknown binding mode", "bind", "unknown", "CSI-V41",
@@ -459,7 +418,6 @@ CASES = {
         Case("volume's label of another zone", "schedule", "no", "CSI-W20", labelled(ZONE, "b"), labelled(ZONE, "a")),
         Case("volume's older label of another zone", "schedule", "no", "CSI-W20",
              labelled(OLD_ZONE, "b"), labelled(OLD_ZONE, "a")),
-        Case("free volume with the label of another zone", "schedule", "unknown", "CSI-W21", free_in("b"), free_in("a")),
         Case("volumes in two zones", "schedule", "no", "CSI-W20", two_zones("b"), two_zones("a")),
         Case("attach limit", "schedule", "no", "CSI-W20", limited(1), limited(59)),
         Case("attach limit, with a migrated volume", "schedule", "no", "CSI-W20", migrated(1), migrated(2)),
@@ -468,9 +426,6 @@ CASES = {
              inline(ebs("vol-1"), ebs("vol-1", fsType="ntfs", readOnly=True)), inline(ebs("vol-1"), ebs("vol-2"))),
         Case("disk of a kind whose name is not read", "schedule", "unknown", "CSI-W21",
              inline({"iscsi": {"iqn": "a"}}, {"iscsi": {"iqn": "a"}}), inline({"iscsi": {"iqn": "a"}}, ebs("vol-1"))),
-        Case("zone label of a volume that a claim takes at once", "schedule", "no", "CSI-W20",
-             elsewhere(ephemeral=False), elsewhere(ephemeral=True)),
-        Case("zone of a migrated volume that is free", "schedule", "unknown", "CSI-W21", chosen("b"), free()),
         Case("zone of a migrated volume", "schedule", "no", "CSI-W20", translated("b"), translated("a")),
         Case("volume made for another node", "bind", "unknown", "CSI-V41", selected("win-2"), selected("win-9")),
         Case("made before the pod is placed, in two zones", "schedule", "unknown", "CSI-W21", immediate("b"), immediate("a")),

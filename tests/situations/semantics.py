@@ -436,35 +436,14 @@ def a_free_volume_for_each_of_two_claims(world: World) -> None:
     volume(world, "pv-other", csi(VSPHERE.name, "fcd-other"), storage_class="static")
 
 
-def _claims_of_a_volume_that_may_be_provisioned(world: World, free: int, **parameters: str) -> None:
-    """Two claims of a class that provisions at once, and free volumes of it; parameters: of the class."""
+@situation("CSI-V41", starts_again=_EACH)
+def one_free_volume_for_two_claims_of_a_class_that_provisions(world: World) -> None:
     world.add("StorageClass", "at-once", provisioner=VSPHERE.name, volumeBindingMode="Immediate",
-              reclaimPolicy="Delete", parameters={"csi.storage.k8s.io/fstype": "ntfs", **parameters})  # fmt: skip
-    for number in range(free):
-        volume(world, f"pv-free-{number}", csi(VSPHERE.name, f"fcd-free-{number}"), storage_class="at-once")
+              reclaimPolicy="Delete", parameters={"csi.storage.k8s.io/fstype": "ntfs"})  # fmt: skip
+    volume(world, "pv-free", csi(VSPHERE.name, "fcd-free"), storage_class="at-once")
     for name in ("first", "second"):
         claim_of(world, name, storage_class="at-once")
         workload(world, "Deployment", name, pod_spec(name), replicas=1)
-
-
-@situation("CSI-V26", starts_again=_EACH)
-def one_free_volume_for_two_claims_of_a_class_that_cannot_provision(world: World) -> None:
-    _claims_of_a_volume_that_may_be_provisioned(world, 1, **{"csi.storage.k8s.io/unknown": "x"})
-
-
-@situation(starts_again=dict.fromkeys(_EACH, "yes"))
-def one_free_volume_for_two_claims_of_a_class_that_provisions(world: World) -> None:
-    _claims_of_a_volume_that_may_be_provisioned(world, 1)
-
-
-@situation("CSI-W21", starts_again=_EACH)
-def one_free_volume_for_two_claims_of_a_class_that_provisions_in_any_zone(world: World) -> None:
-    _claims_of_a_volume_that_may_be_provisioned(world, 1)
-    for number, csi_node in enumerate(world.of("CSINode")):
-        for entry in csi_node["spec"]["drivers"]:
-            if entry["name"] == VSPHERE.name:
-                entry["topologyKeys"] = ["rack"]
-        world.get("Node", csi_node["metadata"]["name"])["metadata"]["labels"]["rack"] = f"rack-{number}"
 
 
 @situation("CSI-D30", starts_again={"Deployment shop/next": "no"})

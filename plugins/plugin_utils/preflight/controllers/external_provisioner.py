@@ -10,7 +10,6 @@ checkVolumeProvisions; what makes volumes is the driver's controller with its ex
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from ...catalog import in_tree
 from ...catalog.translation import FS_TYPE, ZONES
@@ -53,26 +52,21 @@ class ExternalProvisioner:
         for request in self._claims.list_requests(pod):
             split = Split("provision", nodes, request.title, f"used by {pod.workload}", request.volume_key)
             storage_class = self._claims.find_class(request)
-            waits = self._claims.is_bound_late(request)
-            is_contended = self._claims.may_be_provisioned(request, pod)
-            is_served = not request.open or (not waits and self._claims.find_candidates(request) and not is_contended)
-            if is_served or storage_class is None or not storage_class.driver:
-                answers += split.list_answers()
-                continue
-            sure, unsure = (0, nodes) if is_contended else self._claims.find_free_nodes(request, pod)
-            nodes_left = nodes & ~sure
-            self._check_parameters(storage_class, split, nodes_left)
-            if waits:
-                self._check_topologies(storage_class, split, nodes_left)
-                self._check_room(request, storage_class, split, nodes_left)
-            for finding in self._find_controller_faults(storage_class):
-                split.note("unknown" if finding.doubt else "no", nodes_left, (finding,))
-            # It may take a volume that is there.
-            answers += (
-                replace(answer, answer="unknown") if answer.answer == "no" and unsure & answer.nodes else answer
-                for answer in split.list_answers()
-            )
+            # A claim that could take a free volume is unknown already.
+            is_made = request.open and not self._claims.find_candidates(request)
+            if is_made and storage_class is not None and storage_class.driver:
+                self._check_provisioning(request, storage_class, split)
+            answers += split.list_answers()
         return answers + answer_without_claims("provision", pod, nodes)
+
+    def _check_provisioning(self, request: Request, storage_class: ObservedClass, split: Split) -> None:
+        nodes = split.nodes
+        self._check_parameters(storage_class, split, nodes)
+        if self._claims.is_bound_late(request):
+            self._check_topologies(storage_class, split, nodes)
+            self._check_room(request, storage_class, split, nodes)
+        for finding in self._find_controller_faults(storage_class):
+            split.note("unknown" if finding.doubt else "no", nodes, (finding,))
 
     def _check_parameters(self, storage_class: ObservedClass, split: Split, nodes: int) -> None:
         """What the external-provisioner itself reads of them (pkg/controller/controller.go, prepareProvision)."""

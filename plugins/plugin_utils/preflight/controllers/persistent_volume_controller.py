@@ -109,14 +109,17 @@ class PersistentVolumeController:
             message = f"volumeBindingMode of its StorageClass is {mode}, expected Immediate or WaitForFirstConsumer"
             split.doubt(split.nodes, "CSI-V41", message, "use a newer release of the collection")
             return
+        if self._claims.is_undecided(request):
+            message = "a free volume fits it, and whether it takes this one is not evaluated"
+            split.doubt(split.nodes, "CSI-V41", message, "set spec.volumeName in the claim")
+            return
+        if not self._claims.is_provisioned(request):
+            sure, unsure = self._claims.find_free_nodes(request, pod)
+            split.block(split.nodes & ~sure & ~unsure, *self._explain_unprovisioned_claim(request))
+            _report_contended_claim(split, unsure)
         if not self._claims.is_bound_late(request):
             if self._claims.is_provisioned(request):
-                if not self._claims.find_candidates(request):
-                    self._report_waiting_claim(request, split)
-            elif self._claims.is_contended(request, pod):
-                _report_contended_claim(split, split.nodes)
-            elif not self._claims.find_candidates(request):
-                split.block(split.nodes, *self._explain_unprovisioned_claim(request))
+                self._report_waiting_claim(request, split)
             return
         for volume in self._index.reserved.get(claim.key, ()):
             # The scheduler does not compare its access modes, and waits until it is bound; the controller compares them.
@@ -133,10 +136,6 @@ class PersistentVolumeController:
             message = f"StorageClass {request.storage_class} waits for the scheduler, which spec.nodeName bypasses"
             remedy = "replace spec.nodeName by nodeSelector kubernetes.io/hostname"
             split.block(split.nodes, "CSI-V40", message, remedy)
-        if not self._claims.is_provisioned(request):
-            sure, unsure = self._claims.find_free_nodes(request, pod)
-            split.block(split.nodes & ~sure & ~unsure, *self._explain_unprovisioned_claim(request))
-            _report_contended_claim(split, unsure)
 
     def _report_waiting_claim(self, request: Request, split: Split) -> None:
         """A volume that is made before its pod is placed is there soon, or something keeps it from being made."""

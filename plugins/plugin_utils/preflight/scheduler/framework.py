@@ -46,7 +46,7 @@ class Scheduler:
         self._index, self.claims = index, claims
         self.volume_limits = NodeVolumeLimits(index, claims)
         self._restrictions = VolumeRestrictions(index)
-        self._binding, self._zone = VolumeBinding(index, claims), VolumeZone(index, claims)
+        self._binding, self._zone = VolumeBinding(index, claims), VolumeZone(index)
         node_name, affinity, taints = NodeName(index), NodeAffinity(index), TaintToleration(index)
         self.infos = infos = NodeInfos(index)
         self._spread = PodTopologySpread(index, infos, taints)
@@ -86,7 +86,7 @@ class Scheduler:
         for request in self.claims.list_requests(pod):
             split = _split_nodes(pod, nodes, request.volume_key)
             self._restrictions.filter_claim(request, pod, split)
-            self._binding.filter_claim(request, pod, split)
+            self._binding.filter_claim(request, split)
             self._zone.filter_claim(request, pod, split)
             answers += split.list_answers()
         return answers
@@ -98,7 +98,7 @@ class Scheduler:
         for plugin in self._fixed:
             plugin.filter_pod(pod, split)
         for request in self.claims.list_requests(pod):
-            self._binding.filter_claim(request, pod, split)
+            self._binding.filter_claim(request, split)
             self._zone.filter_claim(request, pod, split)
         nodes = self._index.all & ~split.find_nodes("no")
         return nodes, nodes & split.find_nodes("unknown")

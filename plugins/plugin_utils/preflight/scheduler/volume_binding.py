@@ -12,8 +12,8 @@ from ...catalog.translation import TranslationError, parse_ebs_id
 from ..facts.placement import describe_terms
 from ..facts.storage import ObservedClass, ObservedVolume
 from ..index import Index
-from ..walk.claims import Claims, Request, find_reaching_nodes
-from ..walk.steps import PodToStart, Split
+from ..walk.claims import Claims, Request
+from ..walk.steps import Split
 
 
 class VolumeBinding:
@@ -23,32 +23,12 @@ class VolumeBinding:
         self._index, self._claims = index, claims
         self._topology_keys: dict[str, tuple[str, ...]] = {}
 
-    def filter_claim(self, request: Request, pod: PodToStart, split: Split) -> None:
+    def filter_claim(self, request: Request, split: Split) -> None:
         """Note the nodes from which the volume is not reached."""
-        if request.missing:
-            return
-        volume = self._claims.find_volume(request)
-        if volume is not None:
-            self._filter_by_affinity(request, volume, split)
-            if self._claims.may_be_provisioned(request, pod):
-                self._check_immediate_provisioning(request, split)
-        elif request.open and not self._claims.is_bound_late(request) and self._claims.find_candidates(request):
-            message = f"{request.volume_key}: several volumes fit, and different nodes reach them"
-            split.doubt(split.nodes, "CSI-W21", message, "set spec.volumeName in the claim")
-        elif not request.open or self._claims.is_bound_late(request):
-            self._check_free_volumes(request, split)
-        else:
+        if request.volume is not None:
+            self._filter_by_affinity(request, request.volume, split)
+        elif request.open and not self._claims.is_bound_late(request):
             self._check_immediate_provisioning(request, split)
-
-    def _check_free_volumes(self, request: Request, split: Split) -> None:
-        """Free in-tree volumes: the scheduler chooses one by its node affinity as written, and translates that before it binds the volume
-        (binder.go, checkBindings)."""
-        for volume in self._claims.find_candidates(request) if request.open else ():
-            moved = self._claims.find_migrated_nodes(volume)
-            message = f"{request.volume_key}: volume {volume.name} fits, and whether it does when it is translated for CSI is unknown"
-            split.doubt(
-                moved & find_reaching_nodes(self._index, volume), "CSI-W21", message, "set spec.volumeName in the claim"
-            )
 
     def _filter_by_affinity(self, request: Request, volume: ObservedVolume, split: Split) -> None:
         outside = self._index.all & ~self._claims.match_affinity(volume)

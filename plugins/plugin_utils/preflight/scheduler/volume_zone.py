@@ -11,31 +11,24 @@ from ...catalog.translation import REGIONS, ZONES
 from ..facts.placement import Requirement
 from ..facts.storage import ObservedVolume
 from ..index import Index
-from ..walk.claims import Claims, Request
+from ..walk.claims import Request
 from ..walk.steps import PodToStart, Split
 
 
 class VolumeZone:
     """The filter for one snapshot."""
 
-    def __init__(self, index: Index, claims: Claims) -> None:
-        self._index, self._claims = index, claims
+    def __init__(self, index: Index) -> None:
+        self._index = index
 
     def filter_claim(self, request: Request, pod: PodToStart, split: Split) -> None:
-        """Block nodes whose labels are not those of the volume; doubt those that do not match a free one, which the claim may get."""
-        if _is_ephemeral(request, pod):
-            return
-        volume = self._claims.find_volume(request)
-        if volume is not None and volume.places:
+        """Block nodes whose labels are not those of the volume."""
+        volume = request.volume
+        if volume is not None and volume.places and not _is_ephemeral(request, pod):
+            labels = ", ".join(f"{key}={value}" for key, value in volume.places)
+            message = f"{request.volume_key}: labels {labels} of volume {volume.name} do not match the node's labels"
             remedy = "add a node in the volume's zone, or correct the labels"
-            split.block(self._find_nodes_outside(volume), "CSI-W20", _describe(request, volume), remedy)
-        if volume is not None or not request.open or not self._claims.is_bound_late(request):
-            return
-        # The scheduler does not compare them before it binds the claim, and does so for the next pod, or if binding failed elsewhere.
-        for free in self._claims.find_candidates(request):
-            if free.places:
-                remedy = "set spec.volumeName in the claim"
-                split.doubt(self._find_nodes_outside(free), "CSI-W21", _describe(request, free), remedy)
+            split.block(self._find_nodes_outside(volume), "CSI-W20", message, remedy)
 
     def _find_nodes_outside(self, volume: ObservedVolume) -> int:
         """Nodes with any label of zone or region, but those that a volume needs."""
@@ -58,11 +51,6 @@ class VolumeZone:
                 newest |= index.find_labelled(newer, value)
             nodes &= matching | (newest & ~labelled)
         return nodes
-
-
-def _describe(request: Request, volume: ObservedVolume) -> str:
-    labels = ", ".join(f"{key}={value}" for key, value in volume.places)
-    return f"{request.volume_key}: labels {labels} of volume {volume.name} do not match the node's labels"
 
 
 def _is_ephemeral(request: Request, pod: PodToStart) -> bool:

@@ -158,13 +158,6 @@ class Claims:
             if can_hold(volume, claim) and can_serve(volume, claim)
         ]
 
-    def find_volume(self, request: Request) -> ObservedVolume | None:
-        """The volume that a claim has or asks for, or that it gets before its pod is placed; None if that is not decided."""
-        if request.volume is not None or not request.open or self.is_bound_late(request):
-            return request.volume
-        volumes = self.find_candidates(request)
-        return volumes[0] if len({find_reaching_nodes(self._index, volume) for volume in volumes}) == 1 else None
-
     @cached_property
     def _open_requests(self) -> Mapping[str, list[tuple[Request, int]]]:
         """By class, claims without a volume and those that workloads make with their pods, each with how many of them."""
@@ -198,10 +191,15 @@ class Claims:
         )
         return bool(names) and (sum(rivals) > 1 or (request.is_new and pod.count > 1))
 
-    def may_be_provisioned(self, request: Request, pod: PodToStart) -> bool:
-        """Whether a claim that is bound before its pod is placed takes a free volume, or gets a new one if another claim is first."""
-        is_bound_now = request.open and not self.is_bound_late(request)
-        return is_bound_now and self.is_provisioned(request) and self.is_contended(request, pod)
+    def is_undecided(self, request: Request) -> bool:
+        """Whether a claim could take a free volume of a kind that this report does not follow.
+
+        Followed are volumes of a class without a provisioner that waits for pods, if nothing about their place is translated or labelled.
+        """
+        candidates = self.find_candidates(request)
+        if self.is_provisioned(request) or not self.is_bound_late(request):
+            return bool(candidates)
+        return any(volume.places or volume.source.field in _TRANSLATED for volume in candidates)
 
     def find_free_nodes(self, request: Request, pod: PodToStart) -> tuple[int, int]:
         """Where a claim that waits for its pod takes a volume that is there: surely, and if no other pod is first."""
