@@ -120,11 +120,6 @@ options:
     description:
       - Report on this snapshot of an earlier run. No cluster is contacted. O(hosts) and the name of the cluster are those of the snapshot.
     type: path
-  compare:
-    description:
-      - C(readiness.json) of an earlier report on the same cluster, also for another O(target). The report lists which findings are fixed, new
-        and unchanged since then, by id and object.
-    type: path
   before:
     description:
       - Report on the current versions before an upgrade to O(target). A blocker that O(target) resolves is a warning.
@@ -161,10 +156,6 @@ EXAMPLES = r"""
           definition: "{{ lookup('ansible.builtin.file', 'vsphere.yaml') }}"
       nodes: [win-1, win-2]
     fail_on: blocked
-
-- name: Report what changed since the last report
-  kubewin.csi.preflight_info:
-    compare: /srv/reports/last/readiness.json
 
 - name: Report on a saved snapshot
   kubewin.csi.preflight_info:

@@ -343,10 +343,6 @@ INPUTS: dict[str, Input] = {
             "Create the report from the C(snapshot.json) of an earlier run, such as C(reports/snapshot.json). Contacts"
             " no cluster and no host."
         ),
-        compare=_PATH.of(
-            "The C(readiness.json) of an earlier report on the same cluster. The report lists which findings are fixed, "
-            "new and unchanged since then."
-        ),
     ),
     **_assign_playbooks(
         "remove",

@@ -32,7 +32,6 @@ from .facts.nodes import ObservedHost
 from .facts.snapshot import SNAPSHOT_VERSION, Snapshot
 from .observe import Reading, take
 from .render.brief import render_brief, render_refusal
-from .render.comparison import compare_reports
 from .render.html import render_html
 from .render.junit import render_junit
 from .render.terminal import render_terminal
@@ -56,8 +55,8 @@ NAMED = 20
 class ReadinessOptions:
     """Options of a report.
 
-    run: a planned run to evaluate. earlier_report: to compare with. compare: path of its file. snapshot: evaluated instead of the
-    cluster. fail_on: never, blocked, unknown or warning. output_dir: empty to write no file. cluster: its name.
+    run: a planned run to evaluate. snapshot: evaluated instead of the cluster. fail_on: never, blocked, unknown or warning.
+    output_dir: empty to write no file. cluster: its name.
     """
 
     target: Target = NO_TARGET
@@ -65,8 +64,6 @@ class ReadinessOptions:
     run: Run | None = None
     suppressions: tuple[Suppression, ...] = ()
     hosts: tuple[ObservedHost, ...] = ()
-    compare: str = ""
-    earlier_report: Mapping[str, Any] | None = None
     snapshot: Snapshot | None = None
     fail_on: str = "never"
     output_dir: str = ""
@@ -83,8 +80,6 @@ class ReadinessOptions:
                 run=build_run(options, target),
                 suppressions=read_suppressions(options["suppressions"] or ()),
                 hosts=tuple(ObservedHost.from_option(host) for host in options.get("hosts") or ()),
-                compare=options["compare"] or "",
-                earlier_report=read_file("compare", options["compare"]) if options["compare"] else None,
                 snapshot=load_snapshot(options["snapshot_from"]) if options["snapshot_from"] else None,
                 fail_on=options["fail_on"],
                 output_dir=options["output_dir"] or "",
@@ -135,11 +130,6 @@ def report_readiness(connect: Callable[[], Client], options: ReadinessOptions, s
     evaluate_options = Options(target=options.target, before=options.before)
     report = evaluate(simulate(snapshot, run) if run else snapshot, evaluate_options)
     report = replace(suppress(report, options.suppressions, read_date()), collection=read_release())
-    if options.earlier_report is not None:
-        try:
-            report = compare_reports(report, options.earlier_report)
-        except (KeyError, TypeError, ValueError) as error:
-            raise ClusterError(f"compare {options.compare}: {error}.", "configuration") from error
     counted = report_run(evaluate(snapshot, evaluate_options), report, run, snapshot.controllers) if run else report
     lines = render_brief(report) if run else render_terminal(report).splitlines()
     readiness = Readiness(report, counted, tuple(lines))
@@ -171,22 +161,19 @@ def _require_msgspec() -> None:
         raise ClusterError(missing_required_lib("msgspec"), "configuration")
 
 
-def read_file(option: str, path: str) -> dict[str, Any]:
-    """A JSON object of an earlier run. ValueError names the option and what is wrong with the file."""
+def load_snapshot(path: str) -> Snapshot:
+    """A snapshot that an earlier run wrote. ValueError says what is wrong with the file."""
     _require_msgspec()
     try:
         data = decode(msgspec.json.decode, Path(path).read_bytes())
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        raise ValueError(f"{option} {path} cannot be read: {why}. Name a file that an earlier run wrote.") from error
+        remedy = "Name a file that an earlier run wrote."
+        raise ValueError(f"snapshot_from {path} cannot be read: {why}. {remedy}") from error
     if not isinstance(data, dict):
-        raise ValueError(f"{option} {path}: found {type(data).__name__}, expected a file that an earlier run wrote")
-    return data
-
-
-def load_snapshot(path: str) -> Snapshot:
-    """A snapshot that an earlier run wrote. ValueError says what is wrong with it."""
-    data = read_file("snapshot_from", path)
+        raise ValueError(
+            f"snapshot_from {path}: found {type(data).__name__}, expected a file that an earlier run wrote"
+        )
     try:
         return Snapshot.from_dict(data)
     except ValueError as error:

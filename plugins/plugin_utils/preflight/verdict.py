@@ -198,22 +198,10 @@ class Roll:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """What changed since an earlier report, by id and object of findings. taken_at, verdict, target: of the earlier one."""
-
-    taken_at: str
-    verdict: Overall
-    target: Mapping[str, str]
-    fixed: tuple[Cause, ...]
-    new: tuple[Cause, ...]
-    unchanged: tuple[Cause, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Report:
     """Everything that was evaluated. cluster: its name. unread: as dictionaries with resource, why and rule.
 
-    collection: the release that created it. comparison: with an earlier report, if one was given. roll: None without a Windows node.
+    collection: the release that created it. roll: None without a Windows node.
     """
 
     cluster: str
@@ -229,7 +217,6 @@ class Report:
     suppressed: tuple[Suppressed, ...] = ()
     assumptions: tuple[Assumption, ...] = ()
     collection: str = ""
-    comparison: Comparison | None = None
     roll: Roll | None = None
 
     @property

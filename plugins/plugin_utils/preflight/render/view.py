@@ -18,7 +18,6 @@ from ...base.grouped import group_values
 from ..verdict import (
     SEVERITIES,
     Answer,
-    Comparison,
     NodeRoll,
     NodeVerdict,
     Report,
@@ -175,7 +174,6 @@ def create_view(report: Report, most: int = MOST) -> View:
         for entry in report.suppressed
     ]
     parts = (
-        _create_comparison(report.comparison),
         workloads,
         _create_roll(report.roll),
         _create_assumptions(report),
@@ -356,24 +354,6 @@ def _format_target(target: Mapping[str, str]) -> str:
 
 def _format_time(time: str) -> str:
     return _PART_OF_A_SECOND.sub("", time).replace("T", " ").replace("+00:00", " UTC")
-
-
-def _create_comparison(comparison: Comparison | None) -> ReportPart:
-    """How many findings are fixed, new and unchanged since an earlier report."""
-    key, title, columns = "comparison", "Since the earlier report", ("Change", "Finding", "About")
-    if comparison is None:
-        return ReportPart(key, title, columns, ())
-    target = f" with {_format_target(comparison.target)}" if comparison.target else ""
-    text = (
-        f"The report of {_format_time(comparison.taken_at)}{target} was {HEADLINES[comparison.verdict]}. Since then "
-        f"{format_number(len(comparison.fixed), 'finding')} fixed, {len(comparison.new):,} new, {len(comparison.unchanged):,} unchanged."
-    )
-    rows = [
-        (change, cause.id, cause.object)
-        for change, causes in (("new", comparison.new), ("fixed", comparison.fixed))
-        for cause in causes
-    ]
-    return _create_part(key, title, columns, rows, text)
 
 
 def _create_workload_line(workload: WorkloadVerdict) -> ReportRow:
