@@ -16,7 +16,6 @@ from .limits import (
     find_excess,
     find_missing,
     find_quota_excess,
-    is_counted,
     sum_up_claims,
     sum_up_pod,
 )
@@ -133,31 +132,30 @@ class Admission:
                 split.block(split.nodes, "CSI-W20", message, remedy)
 
     def _check_resource_quota(self, pod: PodToStart, split: Split) -> None:
-        """Its pods of today go before, and what they count for is free then."""
-        admit, missing_pods = pod.admit, max(0, pod.expected - len(pod.leaving))
-        priority = self._index.find_priority_class(admit.priority_class)
-        priority_class = admit.priority_class or (priority.name if priority is not None else "")
+        """Its pods of today go before, and what they count for is free then. Whether a quota with scopes counts its pods is not evaluated."""
+        resources, missing_pods = pod.admit.resources, max(0, pod.expected - len(pod.leaving))
         default = self._index.default_class
         classes = (
             (default.name if default is not None else "") if claim.storage_class is None else claim.storage_class
             for claim in pod.new_claims
         )
-        of_claims = sum_up_claims(list(zip(pod.new_claims, classes, strict=True)))
+        usage = {**sum_up_claims(list(zip(pod.new_claims, classes, strict=True))), **sum_up_pod(resources)}
         for quota in self._index.quotas.get(pod.namespace, ()):
             quota_name = f"ResourceQuota {pod.namespace}/{quota.name}"
-            excess = "" if quota.scopes else find_quota_excess(quota, of_claims, missing_pods)
-            if is_counted(quota, admit, admit.resources, priority_class):
-                if missing := find_missing(quota, admit.resources):
-                    message = f"{quota_name} refuses its pods: it counts {missing}, and a container sets none"
-                    split.block(split.nodes, "CSI-W20", message, "set it in the pod template, or add a LimitRange")
-                excess = excess or find_quota_excess(quota, sum_up_pod(admit.resources), missing_pods)
+            excess = find_quota_excess(quota, usage, missing_pods)
             if pod.workload.startswith("CronJob "):
                 # Finished Jobs count too.
                 excess = excess or find_quota_excess(quota, {"count/jobs.batch": 1000}, 1)
+            remedy = f"raise the quota: kubectl -n {pod.namespace} edit resourcequota {quota.name}"
+            if missing := find_missing(quota, resources):
+                excess = f"it counts {missing}, and a container sets none"
+                remedy = "set it in the pod template, or add a LimitRange"
             if quota.used is None:
                 split.doubt(split.nodes, "CSI-W21", f"{quota_name} is not counted yet", "run preflight again")
+            elif excess and quota.has_scopes:
+                message = f"{quota_name} refuses its pods if its scopes select them: {excess}"
+                split.doubt(split.nodes, "CSI-W21", message, remedy)
             elif excess:
-                remedy = f"raise the quota: kubectl -n {pod.namespace} edit resourcequota {quota.name}"
                 split.block(split.nodes, "CSI-W20", f"{quota_name} refuses its pods: {excess}", remedy)
 
     def _check_node_selector(self, pod: PodToStart, split: Split) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from .facts.admission import PodToAdmit
 from .facts.resources import LimitRange, LimitRangePart, PodResources, ResourceQuota, format_amount
 from .facts.sources import ObservedClaim
 
@@ -71,29 +70,6 @@ def _compare(part: LimitRangePart, requests: Usage, limits: Usage) -> Iterator[s
         request, limit = requests.get(name, 0), limits.get(name, 0)
         if not request or not limit or limit * 1000 > ratio * request:
             yield f"the limit of {name} of a {shown} is at most {ratio / 1000:g} times the request"
-
-
-def is_counted(quota: ResourceQuota, pod: PodToAdmit, resources: PodResources, priority_class: str) -> bool:
-    """Whether the scopes of a quota select a pod. priority_class: its own or the default one."""
-    answers = {
-        "Terminating": pod.ends,
-        "NotTerminating": not pod.ends,
-        "BestEffort": resources.is_best_effort,
-        "NotBestEffort": not resources.is_best_effort,
-        "CrossNamespacePodAffinity": pod.crosses,
-    }
-    for scope, operator, values in quota.scopes:
-        selects = answers.get(scope, False)
-        if scope == "PriorityClass":
-            selects = {
-                "In": priority_class in values,
-                "NotIn": priority_class not in values,
-                "Exists": bool(priority_class),
-                "DoesNotExist": not priority_class,
-            }[operator]
-        if not selects:
-            return False
-    return True
 
 
 def find_missing(quota: ResourceQuota, resources: PodResources) -> str:

@@ -191,7 +191,7 @@ ServiceAccountList = _listed(_object(metadata=_object("namespace name")))
 QuotaList = _listed(
     _object(
         metadata=_object("namespace name"),
-        spec=_object("hard scopes", scopeSelector=_object("matchExpressions")),
+        spec=_object("hard scopes scopeSelector"),
         status=_object("used"),
     )
 )

@@ -23,11 +23,10 @@ PREEMPT_LOWER = "PreemptLowerPriority"
 
 @dataclass(frozen=True, slots=True)
 class PodToAdmit:
-    """A pod as a template creates it. priority, preemption: None and empty where admission sets them. ends: it has a deadline.
+    """A pod as a template creates it. priority, preemption: None and empty where admission sets them.
 
-    overhead: the template's own. crosses: an affinity between pods names other namespaces. deleting: what makes it is being
-    deleted. refused: a field with which every kubelet on Windows rejects it. builds: of Windows, that tags of its images
-    name, with the image.
+    overhead: the template's own. deleting: what makes it is being deleted. refused: a field with which every kubelet on Windows
+    rejects it. builds: of Windows, that tags of its images name, with the image.
     """
 
     service_account: str = "default"
@@ -36,8 +35,6 @@ class PodToAdmit:
     preemption: str = ""
     resources: PodResources = NO_RESOURCES
     overhead: Amounts = ()
-    ends: bool = False
-    crosses: bool = False
     violations: Violations = NO_VIOLATIONS
     deleting: bool = False
     refused: str = ""
@@ -45,9 +42,8 @@ class PodToAdmit:
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any], deleting: bool = False) -> PodToAdmit:
-        """Read a core/v1 PodSpec: serviceAccountName, serviceAccount, priorityClassName, priority, preemptionPolicy, activeDeadlineSeconds,
-        of the terms of podAffinity and podAntiAffinity namespaces and namespaceSelector, of securityContext sysctls and
-        supplementalGroupsPolicy, and what PodResources and find_violations read.
+        """Read a core/v1 PodSpec: serviceAccountName, serviceAccount, priorityClassName, priority, preemptionPolicy, of securityContext sysctls
+        and supplementalGroupsPolicy, and what PodResources and find_violations read.
         """
         priority = spec.get("priority")
         return cls(
@@ -57,8 +53,6 @@ class PodToAdmit:
             preemption=str(spec.get("preemptionPolicy") or ""),
             resources=PodResources.from_spec(spec),
             overhead=read_amounts(spec.get("overhead")),
-            ends=spec.get("activeDeadlineSeconds") is not None,
-            crosses=_crosses_namespaces(spec.get("affinity") or {}),
             violations=find_violations(spec),
             deleting=deleting,
             refused=_find_refused_field(spec),
@@ -154,18 +148,6 @@ def _is_of_new_objects(rule: Mapping[str, Any], resource: str) -> bool:
         "resources": ("*/*", f"{name}/*", f"*/{part}", resource) if part else ("*", "*/*", name, f"{name}/*"),
     }  # fmt: skip
     return all(not set(rule.get(field) or ()).isdisjoint(values) for field, values in expected.items())
-
-
-def _crosses_namespaces(affinity: Mapping[str, Any]) -> bool:
-    """As usesCrossNamespacePodAffinity of https://github.com/kubernetes/kubernetes, pkg/quota/v1/evaluator/core/pods.go."""
-    for field in ("podAffinity", "podAntiAffinity"):
-        group = affinity.get(field) or {}
-        terms = [*(group.get("requiredDuringSchedulingIgnoredDuringExecution") or ())]
-        preferred = group.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
-        terms += [entry.get("podAffinityTerm") or {} for entry in preferred]
-        if any(term.get("namespaces") or term.get("namespaceSelector") is not None for term in terms):
-            return True
-    return False
 
 
 @dataclass(frozen=True, slots=True)

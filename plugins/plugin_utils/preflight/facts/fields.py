@@ -358,13 +358,13 @@ POD_SPEC = _table(
         _PLACEMENT: "nodeSelector schedulerName",
         f"{_PLACEMENT} {_POD_SPEC}": "runtimeClassName",
         _WORKLOADS: "nodeName",
-        _ADMISSION: "activeDeadlineSeconds preemptionPolicy serviceAccount serviceAccountName",
+        _ADMISSION: "preemptionPolicy serviceAccount serviceAccountName",
         f"{_ADMISSION} {_SCHEDULING}": "priority priorityClassName",
         f"{_ADMISSION} {_OF_RESOURCES}": "overhead",
         _SCHEDULING: "hostNetwork",
     },
     {
-        "ends or restarts a pod that has started": "restartPolicy terminationGracePeriodSeconds",
+        "ends or restarts a pod that has started": "activeDeadlineSeconds restartPolicy terminationGracePeriodSeconds",
         "names and addresses inside the pod": "dnsConfig dnsPolicy enableServiceLinks hostAliases hostname hostnameOverride "
         "setHostnameAsFQDN subdomain",
         "the API server refuses it in templates": "ephemeralContainers",

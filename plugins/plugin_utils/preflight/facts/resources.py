@@ -16,7 +16,7 @@ from .sources import read_quantity
 
 # By resource, in thousandths, so that an amount of 0 is not an absent one.
 Amounts = tuple[tuple[str, int], ...]
-ContainerKind = Literal["container", "init", "sidecar", "pod"]
+ContainerKind = Literal["container", "init", "sidecar"]
 
 
 def read_amounts(quantities: Mapping[str, Any] | None) -> Amounts:
@@ -53,10 +53,7 @@ class ContainerResources:
 
 @dataclass(frozen=True, slots=True)
 class PodResources:
-    """What the containers of a pod request, and the pod as a whole, which comes before its containers. overhead: of its RuntimeClass.
-
-    whole: of kind "pod" if the pod has resources of its own.
-    """
+    """What the containers of a pod request, and the pod as a whole, which comes before its containers. overhead: of its RuntimeClass."""
 
     containers: tuple[ContainerResources, ...] = ()
     whole: ContainerResources = ContainerResources()
@@ -69,17 +66,7 @@ class PodResources:
         for entry in spec.get("initContainers") or ():
             is_sidecar = entry.get("restartPolicy") == "Always"
             containers.append(ContainerResources.from_object(entry, "sidecar" if is_sidecar else "init"))
-        kind: ContainerKind = "container" if spec.get("resources") is None else "pod"
-        return _share(
-            cls(tuple(containers), ContainerResources.from_object(spec, kind), read_amounts(spec.get("overhead")))
-        )
-
-    @property
-    def is_best_effort(self) -> bool:
-        """Whether it requests neither CPU nor memory. Resources of the pod decide alone, even empty ones (pkg/apis/core/helper/qos)."""
-        holders = (self.whole,) if self.whole.kind == "pod" else self.containers
-        amounts = (part for holder in holders for part in (*holder.requests, *holder.limits))
-        return not any(amount for name, amount in amounts if name in ("cpu", "memory"))
+        return _share(cls(tuple(containers), ContainerResources.from_object(spec), read_amounts(spec.get("overhead"))))
 
     def sum_up(self, field: Literal["requests", "limits"], overhead: bool = True) -> dict[str, int]:
         """As PodRequests and PodLimits of https://github.com/kubernetes/kubernetes, staging/src/k8s.io/component-helpers/resource."""
@@ -156,26 +143,22 @@ class LimitRange:
 
 @dataclass(frozen=True, slots=True)
 class ResourceQuota:
-    """A ResourceQuota. scopes: (scope, operator, values), all of which select a pod that it counts. used: None until it is counted."""
+    """A ResourceQuota. used: None until it is counted. has_scopes: it counts some pods only."""
 
     namespace: str
     name: str
     hard: Amounts = ()
     used: Amounts | None = None
-    scopes: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    has_scopes: bool = False
 
     @classmethod
     def from_object(cls, item: Mapping[str, Any]) -> ResourceQuota:
         """Read a core/v1 ResourceQuota: metadata (namespace, name), spec (hard, scopes, scopeSelector), status.used."""
         metadata, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
-        selected = (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
         return cls(
             str(metadata["namespace"]),
             str(metadata["name"]),
             read_amounts(spec.get("hard")),
             read_amounts(status.get("used")) if status.get("used") or not spec.get("hard") else None,
-            (
-                *((str(scope), "Exists", ()) for scope in spec.get("scopes") or ()),
-                *((str(e["scopeName"]), str(e["operator"]), tuple(e.get("values") or ())) for e in selected),
-            ),
+            bool(spec.get("scopes") or spec.get("scopeSelector")),
         )
