@@ -21,10 +21,11 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts import fields
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedHost
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.observe import take
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import NO_TARGET
 from benchmark.stored import alone, key, store
 from integration.kube import connect
 from lab import handle
@@ -110,7 +111,7 @@ def findings_of(server: Server, world: World, planted: Situation | None = None) 
     """Ids of the findings that the server's objects make, with what was seen on the hosts."""
     hosts = tuple(ObservedHost.from_option(one) for one in world.hosts)
     found = replace(take(server.client, hosts=hosts, hosts_at=world.now), taken_at=world.now)
-    report = evaluate(found, Options(target=planted.target) if planted else None)
+    report = evaluate(found, planted.target if planted else NO_TARGET)
     return {one.id for one in report.findings}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report
 
 from situations import (
@@ -49,4 +49,4 @@ __all__ = [
 def report_of(name: str) -> Report:
     """The report of a situation, evaluated once for all tests that only read it."""
     situation = SITUATIONS[name]
-    return evaluate(situation.world().snapshot(), Options(target=situation.target))
+    return evaluate(situation.world().snapshot(), situation.target)

@@ -9,11 +9,12 @@ work there; the verdict of each volume; the verdict of each workload.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from itertools import chain
 
 from ..base.collector import pause_collector
-from . import cluster_checks, nodes, target, volumes, workloads
+from . import cluster_checks, nodes, volumes, workloads
+from . import target as upgrade
 from .assumptions import collect_assumptions
 from .facts.snapshot import Snapshot
 from .index import Index
@@ -22,32 +23,19 @@ from .usage import find_usage
 from .verdict import NO_TARGET, SEVERITIES, Report, ReportFinding, Target
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """Options of a report.
-
-    target: other versions to evaluate for. before: evaluate the present versions, before an upgrade to the target.
-    """
-
-    target: Target = NO_TARGET
-    before: bool = False
-
-
 @pause_collector()
-def evaluate(snapshot: Snapshot, options: Options | None = None) -> Report:
-    """Evaluate a snapshot."""
-    chosen = options or Options()
-    if chosen.before:
-        later_report = evaluate(snapshot, replace(chosen, before=False))
-        return _accept_resolved(evaluate(snapshot, replace(chosen, target=NO_TARGET, before=False)), later_report)
+def evaluate(snapshot: Snapshot, target: Target = NO_TARGET, *, before: bool = False) -> Report:
+    """Evaluate a snapshot, for the versions of a target. before: evaluate the present versions, before an upgrade to the target."""
+    if before:
+        return _accept_resolved(evaluate(snapshot), evaluate(snapshot, target))
     current_index = Index(snapshot)
-    index = Index(target.simulate(current_index, chosen.target)) if chosen.target else current_index
+    index = Index(upgrade.simulate(current_index, target)) if target else current_index
     use = find_usage(index)
     subjects = collect_subjects(index, use)
     on_nodes = nodes.evaluate(index, subjects.demand, find_migrated_nodes(subjects))
     on_volumes = volumes.evaluate(index, subjects, on_nodes.drivers)
     of_cluster, of_drivers = cluster_checks.evaluate(index, subjects.demand, list_migrated_plugins(subjects))
-    of_target = target.evaluate(current_index, chosen.target, subjects.demand) if chosen.target else ()
+    of_target = upgrade.evaluate(current_index, target, subjects.demand) if target else ()
     of_objects = (
         *of_cluster,
         *chain.from_iterable(of_drivers.values()),
@@ -69,13 +57,13 @@ def evaluate(snapshot: Snapshot, options: Options | None = None) -> Report:
         kubernetes=snapshot.cluster.kubernetes,
         openshift=snapshot.cluster.openshift,
         taken_at=snapshot.taken_at.isoformat(),
-        target=chosen.target,
+        target=target,
         findings=tuple(sorted(findings, key=_order)),
         volumes=tuple(on_volumes.verdicts),
         nodes=on_nodes.verdicts,
         workloads=on_workloads.verdicts,
         unread=tuple(asdict(unread_list) for unread_list in snapshot.unread),
-        assumptions=collect_assumptions(index, subjects, ready, bool(chosen.target)),
+        assumptions=collect_assumptions(index, subjects, ready, bool(target)),
         roll=on_workloads.roll,
     )
 

@@ -27,7 +27,7 @@ from ..catalog.target import parse_target
 from ..kube.client import Client
 from ..kube.definitions import parse_definitions
 from ..kube.errors import ClusterError
-from .evaluate import Options, evaluate
+from .evaluate import evaluate
 from .facts.nodes import ObservedHost
 from .facts.snapshot import SNAPSHOT_VERSION, Snapshot
 from .observe import Reading, take
@@ -127,10 +127,13 @@ def report_readiness(connect: Callable[[], Client], options: ReadinessOptions, s
     """Read the cluster, or take the snapshot, evaluate it and write the report. Raises ClusterError."""
     _require_msgspec()
     run, snapshot = options.run, options.snapshot or _read_cluster(connect, options, screen)
-    evaluate_options = Options(target=options.target, before=options.before)
-    report = evaluate(simulate(snapshot, run) if run else snapshot, evaluate_options)
+    report = evaluate(simulate(snapshot, run) if run else snapshot, options.target, before=options.before)
     report = replace(suppress(report, options.suppressions, read_date()), collection=read_release())
-    counted = report_run(evaluate(snapshot, evaluate_options), report, run, snapshot.controllers) if run else report
+    counted = (
+        report_run(evaluate(snapshot, options.target, before=options.before), report, run, snapshot.controllers)
+        if run
+        else report
+    )
     lines = render_brief(report) if run else render_terminal(report).splitlines()
     readiness = Readiness(report, counted, tuple(lines))
     if options.output_dir and not run:

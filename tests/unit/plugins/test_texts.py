@@ -16,7 +16,7 @@ import yaml
 from ansible.errors import AnsibleConnectionFailure
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import DriverPlan, plan_driver
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Unread
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
@@ -37,7 +37,7 @@ def found(made: DriverPlan, finding: str) -> Any:
 
 def unread(*resources: str) -> Report:
     rules = tuple(Unread(one, "forbidden", f"apps {one}: list") for one in resources)
-    return evaluate(replace(healthy().snapshot(), unread=rules), Options())
+    return evaluate(replace(healthy().snapshot(), unread=rules))
 
 
 def test_a_refused_logon_has_user_and_password_checked_first() -> None:

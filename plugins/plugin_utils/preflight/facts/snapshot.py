@@ -81,16 +81,9 @@ class Snapshot:
     hosts: tuple[ObservedHost, ...] = ()
     unread: tuple[Unread, ...] = ()
 
-    def as_dict(self) -> dict[str, Any]:
-        """For a file; what from_dict reads."""
-        import msgspec
-
-        snapshot: dict[str, Any] = msgspec.to_builtins(self)
-        return {"snapshot_version": SNAPSHOT_VERSION, **snapshot}
-
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Snapshot:
-        """Read what as_dict wrote; ValueError says what is wrong with it."""
+        """Read the content of a snapshot's file; ValueError says what is wrong with it."""
         import msgspec
 
         version = data.get("snapshot_version")

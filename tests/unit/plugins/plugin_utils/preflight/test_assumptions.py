@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import BUILD_LABEL
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.pod_spec import find_dependencies
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.brief import render_brief
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.html import render_html
@@ -60,7 +60,7 @@ def test_page_and_json_list_everything_that_an_assumption_counts() -> None:
 
 def test_that_replaced_nodes_have_csi_proxy_is_assumed_where_a_driver_uses_it() -> None:
     for target, is_assumed in ((Target(kubernetes="1.37"), True), (Target(), False)):
-        report = evaluate(healthy().snapshot(), Options(target=target))
+        report = evaluate(healthy().snapshot(), target)
         message = "1 service of Windows (csi-proxy on nodes that the upgrade replaces)"
         assert (message in assumed(report)["references"]) == is_assumed
 
@@ -246,7 +246,7 @@ def test_an_upgrade_that_may_replace_nodes_assumes_what_workloads_have_of_them(
     world.get("Node", "win-1")["metadata"]["labels"][IMAGE_LABEL] = "ami-1"
     plant_disk(world, **spec)
     assert "nodes" not in assumed(evaluate(world.snapshot()))
-    planned = evaluate(world.snapshot(), Options(target=Target(kubernetes="1.37")))
+    planned = evaluate(world.snapshot(), Target(kubernetes="1.37"))
     assert f"1 node reference ({dependency})" in assumed(planned)["nodes"]
 
 
@@ -255,7 +255,7 @@ def test_an_upgrade_that_may_replace_nodes_assumes_local_disks() -> None:
     volume(world, "pv-local", {"local": {"path": "D:\\data"}, "nodeAffinity": {"required": {"nodeSelectorTerms": [
         {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["win-1"]}]}]}}}, "local")  # fmt: skip
     workload(world, "Deployment", "local", pod_spec("local"), replicas=1)
-    planned = evaluate(world.snapshot(), Options(target=Target(kubernetes="1.37")))
+    planned = evaluate(world.snapshot(), Target(kubernetes="1.37"))
     assert "1 node reference (local disk of PersistentVolume pv-local)" in assumed(planned)["nodes"]
 
 

@@ -32,7 +32,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.controllers.
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.controllers.persistent_volume_controller import (
     PersistentVolumeController,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet.admission import KubeletAdmission
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet.images import KubeletImages
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet.volume_manager import VolumeManager
@@ -144,7 +144,7 @@ WITHOUT_REAL_ANSWERS = (
 def list_wrong_situations() -> Iterator[str]:
     """The situations of which an answer is not as expected."""
     for name, situation in SITUATIONS.items():
-        report = evaluate(situation.world().snapshot(), Options(target=situation.target))
+        report = evaluate(situation.world().snapshot(), situation.target)
         answers = {one.workload: one.starts_again for one in report.workloads}
         if any(answers.get(workload) != answer for workload, answer in situation.starts_again.items()):
             yield f"situation {name}"

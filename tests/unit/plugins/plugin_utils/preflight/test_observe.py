@@ -18,7 +18,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import cr
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, GoneError, UnreachableError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import wire
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedHost
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ObservedClaim
@@ -74,7 +74,7 @@ def served() -> Iterator[ApiPeer]:
 
 def same(found: Snapshot, expected: Snapshot) -> bool:
     """Whether two snapshots differ in nothing but when they were taken."""
-    return {**found.as_dict(), "taken_at": 0} == {**expected.as_dict(), "taken_at": 0}
+    return replace(found, taken_at=expected.taken_at) == expected
 
 
 def test_a_snapshot_has_the_evaluated_objects_and_none_that_only_linux_uses(undisturbed: Snapshot) -> None:
@@ -479,7 +479,7 @@ def test_a_situation_read_from_a_server_is_evaluated_as_it_is_on_paper(planted: 
     # Of what may not be read, a world has only the resources.
     assert [one.resource for one in found.unread] == [one.resource for one in world.unread]
     hosts = tuple(ObservedHost.from_option(one) for one in world.hosts)
-    report = evaluate(replace(found, hosts=hosts, unread=expected.unread), Options(target=planted.target))
+    report = evaluate(replace(found, hosts=hosts, unread=expected.unread), planted.target)
     assert report.as_dict() == report_of(planted.name).as_dict(), UNDECODED
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot, Unread
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.report import is_passed
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.report import encode_snapshot, is_passed
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
@@ -47,7 +47,7 @@ RESOURCES = {
 
 def reported(planted: Situation, world: World) -> Report:
     """The report of a world, asked what the situation asks."""
-    return evaluate(world.snapshot(), Options(target=planted.target))
+    return evaluate(world.snapshot(), planted.target)
 
 
 def as_text(report: Report) -> dict[str, Any]:
@@ -212,9 +212,9 @@ def test_every_verdict_names_its_evidence(planted: Situation) -> None:
 @pytest.mark.parametrize("planted", SITUATIONS.values(), ids=SITUATIONS)
 def test_a_saved_snapshot_is_evaluated_the_same(planted: Situation) -> None:
     snapshot = planted.world().snapshot()
-    again = Snapshot.from_dict(json.loads(json.dumps(snapshot.as_dict())))
-    options = Options(target=planted.target)
-    assert as_text(evaluate(again, options)) == as_text(evaluate(snapshot, options))
+    again = Snapshot.from_dict(json.loads(encode_snapshot(snapshot)))
+    target = planted.target
+    assert as_text(evaluate(again, target)) == as_text(evaluate(snapshot, target))
 
 
 def test_a_taint_that_pods_do_not_tolerate_blocks_their_workload() -> None:

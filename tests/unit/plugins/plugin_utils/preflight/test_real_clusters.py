@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.terminal import render_terminal
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.view import create_view
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import NO_TARGET, Report, ReportFinding
@@ -17,8 +17,8 @@ CLUSTERS = pytest.mark.parametrize("cluster", REAL_CLUSTERS.values(), ids=REAL_C
 @CLUSTERS
 @pytest.mark.parametrize("planned", [False, True], ids=["now", "upgraded"])
 def test_a_cluster_that_works_is_ready_with_three_assumptions(cluster: RealCluster, planned: bool) -> None:
-    options = Options(target=cluster.target if planned else NO_TARGET)
-    report = evaluate(cluster.world(trouble=False).snapshot(), options)
+    target = cluster.target if planned else NO_TARGET
+    report = evaluate(cluster.world(trouble=False).snapshot(), target)
     assert [(finding.id, finding.message) for finding in report.findings if finding.severity == "blocker"] == []
     assert report.verdict == "ready"
     assert len(report.workloads) == 5
@@ -49,7 +49,7 @@ def test_the_first_step_is_about_the_trouble_of_the_cluster(name: str, verdict: 
 
 def evaluate_imperfect_cluster(name: str) -> Report:
     """The report of a cluster with several troubles, for its next upgrade."""
-    return evaluate(build_imperfect_cluster(name).snapshot(), Options(target=REAL_CLUSTERS[name].target))
+    return evaluate(build_imperfect_cluster(name).snapshot(), REAL_CLUSTERS[name].target)
 
 
 def find_finding(report: Report, id_: str, words: str) -> ReportFinding:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import scope
 from situations.cluster import SHOP, attach, csi, healthy, pod, pod_spec, undecided, volume, workload
@@ -59,10 +59,10 @@ def linux(world: World) -> None:
 def test_the_report_is_the_same_without_what_is_left_out(planted: Situation) -> None:
     world = planted.world()
     linux(world)
-    options = Options(target=planted.target)
+    target = planted.target
     whole = world.snapshot()
     small = cut(whole)
-    assert evaluate(small, options).as_dict() == evaluate(whole, options).as_dict()
+    assert evaluate(small, target).as_dict() == evaluate(whole, target).as_dict()
     assert not {"elsewhere/data-set-0", "elsewhere/web", "elsewhere/bare"} & {claim.key for claim in small.claims}
     assert "elsewhere/idle" in {claim.key for claim in small.claims}
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import in_tree, wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import Options, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.target import choose_versions, simulate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Target
@@ -52,7 +52,7 @@ def test_linux_nodes_stay_as_they_are() -> None:
 
 
 def test_the_report_names_the_target() -> None:
-    report = evaluate(healthy().snapshot(), Options(target=Target(kubernetes="1.37")))
+    report = evaluate(healthy().snapshot(), Target(kubernetes="1.37"))
     assert report.as_dict()["target"] == {"kubernetes": "1.37"}
     assert report.kubernetes == "v1.36.3"
 
@@ -64,12 +64,12 @@ def test_on_the_way_to_a_target_only_blockers_that_remain_block() -> None:
     now = evaluate(snapshot)
     assert now.verdict == "blocked"
     assert {one.id for one in now.findings if one.severity == "blocker"} == {"CSI-V50"}
-    on_the_way = evaluate(snapshot, Options(target=ahead, before=True))
+    on_the_way = evaluate(snapshot, ahead, before=True)
     assert not on_the_way.target
     assert "CSI-V50" in {one.id for one in on_the_way.findings if one.severity == "warning"}
     assert on_the_way.verdict != "blocked"
     # One that changes no kubelet leaves it in the way.
-    assert evaluate(snapshot, Options(target=Target(openshift="6.4"), before=True)).verdict == "blocked"
+    assert evaluate(snapshot, Target(openshift="6.4"), before=True).verdict == "blocked"
 
 
 @pytest.mark.parametrize(("kubernetes", "expected"), [("1.32", set()), ("1.32.0", {"CSI-V20"})])
@@ -77,5 +77,5 @@ def test_a_target_without_a_patch_release_has_no_issue_of_the_first_one(kubernet
     world = healthy()
     on_windows(world, "old", {"azureFile": {"secretName": "s", "shareName": "x", "secretNamespace": "shop"}})
     kubelets(world, "v1.31.4")
-    report = evaluate(world.snapshot(), Options(target=Target(kubernetes=kubernetes)))
+    report = evaluate(world.snapshot(), Target(kubernetes=kubernetes))
     assert {finding.id for finding in report.findings} & {"CSI-V20"} == expected
