@@ -113,8 +113,7 @@ options:
     default: never
   output_dir:
     description:
-      - Directory on the controller for C(readiness.json), C(readiness.html), C(readiness.xml) in JUnit's form and
-        C(snapshot.json). It is created if it does not exist.
+      - Directory on the controller for C(readiness.json), C(readiness.html) and C(snapshot.json). It is created if it does not exist.
     type: path
   snapshot_from:
     description:

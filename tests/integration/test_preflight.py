@@ -158,7 +158,6 @@ def test_a_run_only_reads_and_the_shipped_role_is_enough(lab: Lab, config: str, 
     assert {path.name for path in folder.iterdir()} == {
         "readiness.json",
         "readiness.html",
-        "readiness.xml",
         "snapshot.json",
     }
     report = json.loads((folder / "readiness.json").read_text(encoding="utf-8"))

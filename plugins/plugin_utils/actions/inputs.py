@@ -257,7 +257,7 @@ INPUTS: dict[str, Input] = {
         output_dir=_PATH.of(
             "Directory on the controller for the result as JSON (C(enable-csi.json), C(status.json), C(diagnose.json), "
             "C(verify.json)). For C(preflight), the directory of "
-            "C(readiness.html), C(readiness.json), C(readiness.xml) and C(snapshot.json). For C(gather), the "
+            "C(readiness.html), C(readiness.json) and C(snapshot.json). For C(gather), the "
             "directory of the archive,"
             " by default where you start the run. For C(upgrade), the directory"
             " of the readiness report. Also without it, every "

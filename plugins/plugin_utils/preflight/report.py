@@ -33,7 +33,6 @@ from .facts.snapshot import SNAPSHOT_VERSION, Snapshot
 from .observe import Reading, take
 from .render.brief import render_brief, render_refusal
 from .render.html import render_html
-from .render.junit import render_junit
 from .render.terminal import render_terminal
 from .render.text_format import format_number
 from .run import Run, report_run, simulate
@@ -227,7 +226,6 @@ def write_report(report: Report, snapshot: Snapshot, folder: str) -> dict[str, s
     return {
         "json": write_whole(folder, "readiness.json", json.dumps(report.as_dict(), indent=1).encode()),
         "html": write_whole(folder, "readiness.html", render_html(report).encode()),
-        "junit": write_whole(folder, "readiness.xml", render_junit(report)),
         "snapshot": write_whole(folder, "snapshot.json", encode_snapshot(snapshot)),
     }
 
