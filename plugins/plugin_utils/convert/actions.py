@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from .observation import ConversionClaim, ConversionVolume, ConversionWorkload
-from .record import ConversionRecord, Side
+from .record import ConversionRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +89,8 @@ class DropProtection:
 
 @dataclass(frozen=True, slots=True)
 class CreateVolume:
-    """Create that side's volume from the record, with policy Retain. claim_uid: empty for any uid."""
+    """Create the target volume from the record, with policy Retain, for that claim."""
 
-    side: Side
     claim_uid: str
 
 

@@ -176,9 +176,9 @@ class Converter:
             case do.SetPolicy():
                 self._patch_policy(record, action)
             case do.CreateVolume():
-                definition = objects.define_volume(record, action.side, action.claim_uid)
+                definition = objects.define_volume(record, record.target_side, action.claim_uid)
                 client.create_new(kinds.PERSISTENT_VOLUME, definition, dry_run=False)
-                self._note(f"created PersistentVolume {record.volume}, {_SIDES[action.side]}")
+                self._note(f"created PersistentVolume {record.volume}, {_SIDES[record.target_side]}")
             case do.DeleteVolume():
                 volume = action.volume
                 client.delete(

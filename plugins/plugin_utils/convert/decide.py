@@ -377,7 +377,7 @@ def _create_volume(record: ConversionRecord, observed: ConversionObservation) ->
     if target is None:
         # Also when the claim is gone meanwhile: an object with policy Retain keeps the disk in sight.
         uid = claim.uid if claim and _is_own_claim(record, claim) else record.claim_uid
-        return do.CreateVolume(record.target_side, uid)
+        return do.CreateVolume(uid)
     if stop := _check_foreign_objects(record, observed) or _check_claim(record, observed):
         return stop
     if not _is_bound(claim, target):

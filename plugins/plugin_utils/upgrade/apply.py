@@ -12,7 +12,7 @@ from dataclasses import replace
 from ..base.text import join_lines
 from ..catalog.registry import DRIVERS
 from ..catalog.versions import parse
-from ..catalog.wmco import ALLOW
+from ..catalog.wmco import ALLOW, OPERATOR_NAMESPACE
 from ..drivers.rollout.scheduling import explain_exclusion
 from ..drivers.rollout.snapshot import DaemonSetFacts
 from ..kube import kinds
@@ -33,10 +33,10 @@ _EVICT_AGAIN = 5.0
 
 
 class UpgradeObserver:
-    """Reads the cluster. operator: namespace of WMCO. check: raises when this run is to end."""
+    """Reads the cluster. check: raises when this run is to end."""
 
-    def __init__(self, client: Client, operator: str, check: Callable[[], None]) -> None:
-        self._client, self._operator, self._check = client, operator, check
+    def __init__(self, client: Client, check: Callable[[], None]) -> None:
+        self._client, self._check = client, check
         self._refused: dict[str, tuple[float, str]] = {}
         # Nodes that may start, as of UpgradeRules.
         self.only: frozenset[str] | None = None
@@ -144,7 +144,7 @@ class UpgradeObserver:
     def read_wmco_release(self) -> str:
         """Read the release of WMCO that OLM has installed, empty when there is none."""
         releases = []
-        for item in self._client.list(kinds.CLUSTER_SERVICE_VERSION, self._operator).items:
+        for item in self._client.list(kinds.CLUSTER_SERVICE_VERSION, OPERATOR_NAMESPACE).items:
             spec, status = item.get("spec") or {}, item.get("status") or {}
             if item["metadata"]["name"].startswith(OPERATOR) and status.get("phase") == "Succeeded":
                 releases.append(str(spec.get("version", "")))

@@ -14,7 +14,6 @@ from ..base.findings import Finding
 from ..base.waiting import Waits
 from ..catalog.registry import DRIVERS, refuse_unknown_driver
 from ..catalog.versions import parse
-from ..catalog.wmco import OPERATOR_NAMESPACE
 from ..kube.client import Client
 from ..kube.lease import bind_client
 from ..kube.permissions import require_roles
@@ -72,7 +71,7 @@ class Upgrade:
         self._leased = False
         self._client = client = bind_client(client, self._confirm)
         self.journal_store = JournalStore(client, options["namespace"], options["name"])
-        self.observer = UpgradeObserver(client, OPERATOR_NAMESPACE, self._check_lease)
+        self.observer = UpgradeObserver(client, self._check_lease)
         self.executor = UpgradeExecutor(client, self.observer, notify)
 
     def _check_lease(self) -> None:
@@ -98,16 +97,6 @@ class Upgrade:
         """Refuse what would fail half way: missing permissions and the journal's namespace."""
         bindings = (("kubewin-csi-upgrade", None), ("kubewin-csi-records", self._options["namespace"]))
         require_roles(self._client, bindings, "an upgrade")
-
-    def collect_findings(self, observed: UpgradeObservation) -> list[Finding]:
-        """Return findings about WMCO; blockers among them raise UpgradeRefusedError in `open`."""
-        if self.desired.hook != "wmco":
-            return []
-        chosen = [node for name, node in observed.nodes.items() if not self.desired.nodes or name in self.desired.nodes]
-        findings = list(wmco.find_warnings(chosen, self.observer.read_wmco_release(), self.desired.target))
-        for name in self.observer.find_repelled_plugins(self._options["drivers"], self.desired.name):
-            findings.append(wmco.report_repelled_plugin(name))
-        return findings
 
     def _start(self, stored: Journal | None, observed: UpgradeObservation) -> Journal:
         """Return the journal that this run continues; does not store it."""
@@ -164,9 +153,10 @@ class Upgrade:
         ):
             return stored
         observed = self.observer.observe_all(self.desired.target)
-        blockers = [finding.line() for finding in self.collect_findings(observed) if finding.severity == "blocker"]
-        if blockers:
-            raise UpgradeRefusedError("\n".join(blockers))
+        if self.desired.hook == "wmco":
+            repelled = self.observer.find_repelled_plugins(self._options["drivers"], self.desired.name)
+            if repelled:
+                raise UpgradeRefusedError("\n".join(wmco.report_repelled_plugin(name).line() for name in repelled))
         return self.journal_store.keep(self._start(stored, observed))
 
     def begin(self, batch: Collection[str]) -> Decision:

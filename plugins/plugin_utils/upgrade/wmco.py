@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..base.findings import Finding, blocker, warning
+from ..base.findings import Finding, blocker
 from ..catalog.versions import is_at_least, parse
-from ..catalog.wmco import ALLOW, CsiProxyChange, classify_upgrade
+from ..catalog.wmco import CsiProxyChange, classify_upgrade
 from .journal import UpgradeTarget
 from .observation import TAINT, UpgradeNode
 
@@ -99,24 +99,6 @@ def _describe_first_step(path: WmcoPath) -> str:
         "the driver (4.13's feature states keep vSphere's Windows plugin from starting), verify it, and then "
         "upgrade to WMCO 9"
     )
-
-
-def find_warnings(nodes: Sequence[UpgradeNode], running: str, target: UpgradeTarget) -> Iterator[Finding]:
-    sticky = [node.name for node in nodes if node.allowed]
-    if sticky:
-        yield warning(
-            "CSI-U18", f"Node {', '.join(sticky)}", f"it already has the label {ALLOW}=true, so WMCO upgrades it without waiting",
-            f"kubectl label node {sticky[0]} {ALLOW}-  (this upgrade removes it when the node is done)",
-        )  # fmt: skip
-    if running and target.wmco and parse(running).release >= parse(target.wmco).release:
-        node_names = [node.name for node in nodes if not is_at_least(node.version, target.wmco)]
-        if node_names:
-            yield warning(
-                "CSI-U20", "WMCO",
-                f"{running} already runs; it upgrades nodes without attached volumes ({', '.join(node_names)} if they have "
-                "none) without waiting",
-                "none; they are observed and verified. Next time run this before you approve the InstallPlan",
-            )  # fmt: skip
 
 
 def report_repelled_plugin(daemon_set: str) -> Finding:

@@ -8,12 +8,14 @@ The pure files of this folder decide; this one carries out.
 
 from __future__ import annotations
 
+import os
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ..base.grouped import group_values
@@ -22,6 +24,7 @@ from ..base.waiting import render_progress, repeat_pauses
 from ..kube import kinds
 from ..kube.client import Client
 from ..kube.errors import ClusterError, StreamError
+from ..kube.holder import identify_process
 from ..kube.kinds import Kind
 from ..kube.lease import Lease, bind_client
 from ..kube.pod import PodFacts
@@ -36,6 +39,8 @@ from .verdict import Proof, VerifyStep, compare_content, settle
 
 # The first check is early, since many steps are quick; then once a second.
 _FIRST_LOOK, _LOOK = 0.1, 1.0
+# How many steps all verifications together may take.
+_STEPS = 12
 # Seconds that a helper pod may outlive the whole run: it ends by itself if nothing deletes it.
 _GRACE = 60
 # One command's time; a longer one is taken for lost and sent again.
@@ -57,14 +62,6 @@ class StepError(Exception):
         self.events = tuple(events)
 
 
-@dataclass(frozen=True, slots=True)
-class VerifyLimits:
-    """Seconds for a step and for all proofs together."""
-
-    step: float
-    whole: float
-
-
 class _ProofProgress:
     def __init__(self, target: VerifyTarget) -> None:
         self.target = target
@@ -75,15 +72,12 @@ class _ProofProgress:
 
 
 class Prover:
-    """Runs a verification. token: a new random word for each file; notify: progress callback."""
+    """Runs a verification. notify: progress callback."""
 
-    def __init__(
-        self, client: Client, scope: RunScope, desired: VerifyRequest, limits: VerifyLimits, token: Callable[[], str],
-        notify: Callable[[str], None], holder: str,
-    ) -> None:  # fmt: skip
-        self._scope, self._desired, self._limits = scope, desired, limits
-        self._token, self._notify = token, notify
-        self._lease = Lease(client, describe_lease(scope), holder, notify)
+    def __init__(self, client: Client, scope: RunScope, desired: VerifyRequest, notify: Callable[[str], None]) -> None:
+        self._scope, self._desired, self._notify = scope, desired, notify
+        self._time_limit = _STEPS * desired.timeout
+        self._lease = Lease(client, describe_lease(scope), identify_process(os.getpid()), notify)
         # Its objects carry its name. A run that finds its lease expired deletes the lease, and with it the right to make more.
         self._unbound, self._client = client, bind_client(client, self._lease.confirm)
         self._stop = threading.Event()
@@ -132,7 +126,7 @@ class Prover:
         journal = _ProofProgress(target)
         if self._over():
             return journal.proof
-        text = objects.format_content(target, self._token(), self._client.now())
+        text = objects.format_content(target, secrets.token_hex(8), self._client.now())
         begun = False
         try:
             with self._step(journal, "claim", target.node):
@@ -219,7 +213,7 @@ class Prover:
         return explain_unschedulable(node, self._desired.image, self._desired.tolerations)
 
     def _pod(self, target: VerifyTarget, number: int, node: ProofNode) -> dict[str, Any]:
-        return self._scope.define_pod(target, number, node, self._desired, int(self._limits.whole) + _GRACE)
+        return self._scope.define_pod(target, number, node, self._desired, self._time_limit + _GRACE)
 
     def _start(self, journal: _ProofProgress, number: int, name: str, step: str) -> str:
         """Create a pod on a node, wait until it runs, and return its name."""
@@ -375,16 +369,16 @@ class Prover:
     # Time
 
     def _over(self) -> bool:
-        return self._stop.is_set() or time.monotonic() - self._began > self._limits.whole
+        return self._stop.is_set() or time.monotonic() - self._began > self._time_limit
 
     def _check(self) -> None:
         if self._stop.is_set():
             raise VerificationStoppedError("the run was terminated")
         if self._over():
-            raise VerificationStoppedError(f"the timeout of the whole run ({self._limits.whole:.0f} s) was exceeded")
+            raise VerificationStoppedError(f"the timeout of the whole run ({self._time_limit} s) was exceeded")
 
     def _compute_deadline(self) -> float:
-        return min(time.monotonic() + self._limits.step, self._began + self._limits.whole)
+        return min(time.monotonic() + self._desired.timeout, self._began + self._time_limit)
 
     def _wait_until(
         self, kind: Kind, name: str, done: Callable[[dict[str, Any] | None], bool],

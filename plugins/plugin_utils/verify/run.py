@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import time
 from typing import Any
@@ -15,17 +14,13 @@ from ..base.screen import Screen
 from ..base.stored import serialize
 from ..kube.client import Client
 from ..kube.errors import ClusterError
-from ..kube.holder import identify_process
-from .apply import Prover, VerifyLimits
+from .apply import Prover
 from .cleanup import PATIENCE, delete_leftovers, find_earlier_runs
 from .objects import PREFIX, RunScope
 from .observe import read_plan, refuse
 from .plan import VerifyRequest
 from .render import render_report, shorten_proofs
 from .verdict import describe_failures, list_proven_nodes
-
-# How many steps all verifications together may take.
-_STEPS = 12
 
 
 def verify(
@@ -53,9 +48,7 @@ def verify(
         screen.show(*steps)
         returned["changed"] = bool(ended)
         return
-    limits = VerifyLimits(step=request.timeout, whole=_STEPS * request.timeout)
-    holder = identify_process(os.getpid())
-    prover = Prover(client, scope, request, limits, lambda: secrets.token_hex(8), screen.show, holder)
+    prover = Prover(client, scope, request, screen.show)
     cleaners = delete_leftovers(client, earlier_runs, screen.show)
     try:
         proofs = prover.run(plan.targets)

@@ -370,10 +370,10 @@ class Search(ClusterEvents):
         assert isinstance(action, CreateVolume)
         if s.pvs[0] is not None:
             return None
-        by = "i" if action.side == "old" else ""
-        uid = f"{action.side[0]}1"
-        made = PV(uid, action.side, "Retain", "Pending", False, PV_PROTECTION, int(action.claim_uid or 0), by)
-        return s._replace(pvs=(made,), registered=s.registered or (action.side == "old" and self.world.forgets))
+        side = record.target_side
+        by = "i" if side == "old" else ""
+        made = PV(f"{side[0]}1", side, "Retain", "Pending", False, PV_PROTECTION, int(action.claim_uid or 0), by)
+        return s._replace(pvs=(made,), registered=s.registered or (side == "old" and self.world.forgets))
 
     def apply_to_volume(
         self,

@@ -114,7 +114,7 @@ def test_a_claim_that_was_bound_by_hand_continues_once_it_is_locked() -> None:
     assert isinstance(decide_move(at, ConversionObservation(bound, theirs("pv-1", at.lock), ())), SetLock)
     # It is the one that a volume is made for from now on.
     made = decide_move(at.move_to("create_volume"), ConversionObservation(None, theirs("pv-1", at.lock), ()))
-    assert made == CreateVolume("new", "another-uid")
+    assert made == CreateVolume("another-uid")
 
 
 def test_a_run_that_changed_nothing_ends_only_when_its_claim_is_deleted() -> None:
@@ -127,7 +127,7 @@ def test_on_the_way_back_a_volume_that_was_deleted_is_made_again() -> None:
     for step in ("restore", "finish"):
         assert decide_move(back.move_to(step), ConversionObservation(None, claim, ())) == SaveRecord(back)
     assert decide_move(back.move_to("create_volume"), ConversionObservation(None, claim, ())) == CreateVolume(
-        "old", back.claim_uid
+        back.claim_uid
     )
 
 

@@ -339,7 +339,7 @@ def test_a_suspended_run_checks_its_lease_before_it_changes_a_node(paused: bool)
     """Its thread was suspended as well. The run that took over has ended: no journal would name the run that cordoned that node."""
     machine = Machine(paused=paused)
     store = machine.store
-    watcher = UpgradeObserver(machine.client, "", machine.lease.check)
+    watcher = UpgradeObserver(machine.client, machine.lease.check)
     worker = UpgradeExecutor(bind_client(machine.client, machine.lease.confirm), watcher, lambda _line: None)
     journal = Journal("first", "tasks", UpgradeTarget(), "2026-11-21T20:00:00Z", (NodeEntry("win-1", 0, "cordon"),))
     machine.sleep(3600)

@@ -18,7 +18,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.observation im
     UpgradeNode,
     UpgradeObservation,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.wmco import find_blockers, find_warnings
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.wmco import find_blockers
 
 NINE = UpgradeTarget(wmco="9.0.0")
 
@@ -91,13 +91,6 @@ def test_an_unproven_canary_needs_a_node_without_volumes() -> None:
 
 def test_a_node_that_wmco_is_reconfiguring_is_managed_without_a_release() -> None:
     assert list(find_blockers([node("win-1", "", desired="9.0.0")], NINE, unproven_canary=False)) == []
-
-
-def test_labels_of_the_last_upgrade_and_a_running_operator_are_reported() -> None:
-    found = list(find_warnings([node("win-1", "8.1.2", allowed=True)], "9.0.0-abc", NINE))
-    assert [one.id for one in found] == ["CSI-U18", "CSI-U20"]
-    assert "windowsmachineconfig.openshift.io/allow-upgrade-" in found[0].remedy
-    assert list(find_warnings([node("win-1", "8.1.2")], "8.1.2", NINE)) == []
 
 
 def test_every_refusal_is_reported_at_once() -> None:
