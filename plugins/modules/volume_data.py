@@ -61,10 +61,6 @@ options:
     description: Compare with the baselines instead of saving them. The task fails if something differs.
     type: bool
     default: false
-  renew:
-    description: Replace existing baselines. By default they stay, so that you can repeat a run.
-    type: bool
-    default: false
   append_only:
     description:
       - Patterns of files that may grow, such as logs. Their former contents must still be at the beginning. New files that match are not

@@ -288,7 +288,7 @@ def _collect_workloads(
             desired.namespace,
             workload["metadata"]["name"],
             workload["metadata"]["uid"],
-            _count_replicas(workload),
+            int(workload["spec"].get("replicas", 1)),
         )
         for workload in workloads_by_uid.values()
     ]
@@ -324,10 +324,6 @@ def _has_claim(workload: Object, claim: str) -> bool:
     return claim in [entry.get("claimName") for entry in mounted] or (ordinal.isdigit() and stem in stems)
 
 
-def _count_replicas(workload: Object) -> int:
-    return int(workload["spec"].get("replicas", 1))
-
-
 def _check_conversions(
     facts: ConversionFacts, desired: ConversionRequest, workload: Object, first: Collection[str]
 ) -> Iterator[Finding]:
@@ -344,25 +340,6 @@ def _check_conversions(
             text = f"run {record.run} converts its {claim} and is at step {record.step} ({record.direction})"
             remedy = "Name that claim too, which is then converted first, or roll it back. If it no longer exists, move its record away."
             yield blocker("CSI-B22", name, f"{text}, expected one conversion of a workload at a time", remedy)
-    recorded = {record.claim for record in facts.records if record.namespace == desired.namespace}
-    for sibling in facts.claims:
-        claim, (run, dummy) = sibling["metadata"]["name"], parse_lock(sibling)
-        if (
-            run
-            and claim not in (desired.claim, *recorded)
-            and _has_claim(workload, claim)
-            and not _count_replicas(workload)
-        ):
-            text = (
-                f"it has 0 replicas, and its PersistentVolumeClaim {desired.namespace}/{claim} is locked by run {run}"
-            )
-            remedy = "Name the record namespaces of that run, or finish it or roll it back there first."
-            yield blocker(
-                "CSI-B22",
-                name,
-                f"{text}, which may have set them; its record is in none of the given namespaces",
-                remedy,
-            )
 
 
 def _check_retention(workload: Object) -> Iterator[Finding]:

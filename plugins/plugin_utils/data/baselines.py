@@ -43,19 +43,15 @@ class Baselines:
             return None if text is None else from_json(text)
         except FormatError as error:
             raise BaselineError(
-                f"the baseline of {claim} cannot be read: {self.describe_location(claim)}: {error}. Record a new one "
-                "(renew=true).",
+                f"the baseline of {claim} cannot be read: {self.describe_location(claim)}: {error}. Remove it "
+                "(forget=true), then record a new one.",
                 "baseline_unreadable",
             ) from error
-
-    def replace(self, claim: str) -> None:
-        """Read the version of a baseline that is to be replaced."""
-        self._maps.read(self._name_object(claim))
 
     def write(self, claim: str, manifest: Manifest, append_only: Sequence[str]) -> Manifest:
         """Write a baseline; return it as it was written: with digests of folders if it is too large.
 
-        Raises BaselineError conflict if another run wrote one since `read` or `replace`.
+        Raises BaselineError conflict if another run wrote one since `read`.
         """
         try:
             self._store(claim, manifest)

@@ -38,11 +38,6 @@ def check_options(options: Mapping[str, Any]) -> list[str]:
     for name in ("limit", "rate", "timeout", "step_timeout"):
         if options[name] < 1:
             raise ClusterError(f"{name} is {options[name]}, expected at least 1.", "refused")
-    if options["compare"] and options["renew"]:
-        raise ClusterError(
-            "compare and renew are both true, expected one of them: renew would replace the baseline before the comparison.",
-            "refused",
-        )
     return list(dict.fromkeys(options["claims"]))
 
 
@@ -77,7 +72,7 @@ class DataRun:
         bindings += [("kubewin-csi-data-pods", namespace) for namespace in self._readers]
         require_roles(self._client, bindings, "reading volumes")
         if options["compare"] and not options["keep_going"]:
-            absent = [claim for claim in self._claims if self._read_baseline(claim) is None]
+            absent = [claim for claim in self._claims if self._baselines.read(claim) is None]
             if absent:
                 raise ClusterError(
                     f"{self._describe_absence(', '.join(absent))}. Record one with compare=false while the data is "
@@ -88,25 +83,18 @@ class DataRun:
     def _describe_absence(self, claims: str) -> str:
         return f"there is no baseline of {claims} in namespace {self._options['record_namespace']}"
 
-    def _read_baseline(self, claim: str) -> Manifest | None:
-        if not self._options["renew"]:
-            return self._baselines.read(claim)
-        # What is replaced anyway need not be readable.
-        self._baselines.replace(claim)
-        return None
-
     def plan(self) -> Iterator[str]:
         """Describe what would be done, a line a claim."""
         for claim in self._claims:
             try:
-                yield self._describe_plan(claim, self._find(claim), self._read_baseline(claim))
+                yield self._describe_plan(claim, self._find(claim), self._baselines.read(claim))
             except ClusterError as error:
                 if not self._options["keep_going"] or error.reason in _OF_ALL:
                     raise
                 yield f"{claim}: cannot be read: {error}"
 
     def needs_write(self) -> bool:
-        return not self._options["compare"] and any(self._read_baseline(claim) is None for claim in self._claims)
+        return not self._options["compare"] and any(self._baselines.read(claim) is None for claim in self._claims)
 
     def _describe_plan(self, claim: str, target: ReadableClaim, before: Manifest | None) -> str:
         through = (
@@ -134,9 +122,6 @@ class DataRun:
 
     def _skip(self, claim: str, why: str, *, noted: bool = True) -> None:
         compares = self._options["compare"]
-        if self._options["renew"]:
-            # A later comparison with the former baseline would be wrong.
-            self.changed = bool(self._baselines.forget([claim])) or self.changed
         mark = {"noted": True} if compares and noted else {}
         result = "not compared" if compares else "not recorded"
         self._report({"claim": claim, "why": why, **mark}, f"{claim}: {result}: {why}")
@@ -146,7 +131,7 @@ class DataRun:
         self.returned["report"] = "\n".join(filter(None, (self.returned["report"], report)))
 
     def _read(self, claim: str) -> None:
-        compares, before = self._options["compare"], self._read_baseline(claim)
+        compares, before = self._options["compare"], self._baselines.read(claim)
         if before is not None and not compares:
             entry: dict[str, Any] = {"claim": claim, "volume": before.volume, "how": before.how}
             entry |= summarize_counts(before)
@@ -166,7 +151,7 @@ class DataRun:
             except BaselineError as error:
                 if error.reason != "conflict":
                     raise
-                # Another run recorded one meanwhile, which this one keeps, or replaces.
+                # Another run recorded one meanwhile, which this one keeps.
                 self._read(claim)
                 return
             self.changed = True

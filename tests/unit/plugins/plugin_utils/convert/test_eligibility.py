@@ -229,14 +229,6 @@ def test_a_claim_that_released_the_workload_or_precedes_or_belongs_to_another_do
     assert not blocks(stopped_by(others), SECOND)
 
 
-def test_a_stopped_workload_with_a_claim_that_a_remote_run_has_locked() -> None:
-    lines = blocks(stopped_by(lock="abc.k/1"), SECOND)
-    assert list(lines) == ["CSI-B22"]
-    assert "PersistentVolumeClaim shop/data-db-0 is locked by run abc.k" in lines["CSI-B22"]
-    assert "Name the record namespaces of that run" in lines["CSI-B22"]
-    assert not blocks(stopped_by(lock="abc.k/1", replicas=2), SECOND)
-
-
 def test_everything_in_the_way_is_named_at_once() -> None:
     spoiled = facts(nodes=[node("win-2", "v1.27.4", ())], storage_class=None, migrations=[])
     assert set(blocks(spoiled)) == {"CSI-B04", "CSI-B07", "CSI-B08", "CSI-B18"}
