@@ -13,14 +13,6 @@ requirements:
   - The connection P(ansible.builtin.winrm#connection), P(ansible.builtin.psrp#connection) or P(ansible.builtin.ssh#connection);
     the account is a local administrator.
 options:
-  install_dir:
-    description:
-      - Directory on the node for the releases. The collection creates it and restricts it to SYSTEM and Administrators. It must not
-        exist already or be used by other programs.
-      - Must not lie below a directory in which accounts other than administrators may delete or rename directories or change access
-        rights, because csi-proxy runs from here as SYSTEM.
-    type: str
-    default: C:\csi-proxy
   kubelet_path:
     description: Root directory of the kubelet on the node. csi-proxy refuses other paths.
     type: str

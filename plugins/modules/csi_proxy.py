@@ -14,6 +14,8 @@ description:
   - Runs in-box commands over the host's own connection. A node in the desired state costs one command and no write.
   - An upgrade downloads and verifies the new release while the old one runs, then changes the command line of the service. If the new release
     does not serve, the old one is restored.
+  - Releases lie in C(C:\csi-proxy). The collection creates this directory and restricts it to SYSTEM and Administrators, because csi-proxy runs
+    from there as SYSTEM. A directory of this name that it did not create is refused.
   - The service starts with Windows, which also restarts it when it ends unexpectedly. It writes C(C:\var\log\csi-proxy\csi-proxy.log), which is
     renamed to C(csi-proxy.log.1) when the service is stopped for a change.
   - A service that runs csi-proxy from another directory and that no other tool manages is taken over. The executable stays there. Its command line

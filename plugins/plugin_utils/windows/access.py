@@ -10,7 +10,6 @@ looks like SYSTEM's entry without its name.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 _SYSTEM, _ADMINISTRATORS, _EVERYONE = "S-1-5-18", "S-1-5-32-544", "S-1-1-0"
@@ -45,10 +44,9 @@ _RIGHTS = {
     "FA": _FULL, "FX": 0x1200A0, "FW": 0x120116, "FR": 0x120089,
 }  # fmt: skip
 _GENERIC = {0x10000000: _FULL, 0x20000000: 0x1200A0, 0x40000000: 0x120116, 0x80000000: 0x120089}
-DELETE = 0x10000
 TAKE_CHILD = 0x40 | 0x40000 | 0x80000
 """Delete or rename any child, or grant oneself that right: FILE_DELETE_CHILD, WRITE_DAC, WRITE_OWNER"""
-WRITE = 0x2 | 0x4 | 0x40 | DELETE | 0x40000 | 0x80000
+WRITE = 0x2 | 0x4 | 0x40 | 0x10000 | 0x40000 | 0x80000
 """Change a file, or what lies in a directory"""
 
 _LIST = re.compile(r'(?:^|")(D:([A-Z_]*)((?:\([^()]*\))*))\s*(?:"|$)', re.MULTILINE)
@@ -81,18 +79,10 @@ class AccessList:
 
     def list_others(self, rights: int) -> tuple[str, ...]:
         """SIDs of non-administrators who have any of these rights here. Entries that deny are ignored."""
-        return _list_sids((entry for entry in self.entries if "IO" not in entry.flags), rights)
-
-    def list_others_below(self, rights: int) -> tuple[str, ...]:
-        """SIDs of non-administrators who would have any of these rights on a directory that is made here."""
-        return _list_sids((entry for entry in self.entries if "CI" in entry.flags), rights)
-
-
-def _list_sids(entries: Iterable[Entry], rights: int) -> tuple[str, ...]:
-    sids = (
-        entry.sid for entry in entries if entry.allows and entry.rights & rights and not is_administrator(entry.sid)
-    )
-    return tuple(dict.fromkeys(sids))
+        here = (entry for entry in self.entries if entry.allows and "IO" not in entry.flags)
+        return tuple(
+            dict.fromkeys(entry.sid for entry in here if entry.rights & rights and not is_administrator(entry.sid))
+        )
 
 
 def is_administrator(sid: str) -> bool:

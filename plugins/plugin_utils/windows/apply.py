@@ -78,7 +78,7 @@ class HostApplier:
     # -- before the commit: nothing that serves is touched -------------------------------------------------------
 
     def _prepare(self, to_do: plan.HostPlan, snapshot: HostSnapshot) -> None:
-        desired, source = self.desired, self.desired.source
+        source = self.desired.source
         steps: LabelledSteps = []
         stdin: BinaryIO | None = None
         fetches = 0.0
@@ -88,7 +88,7 @@ class HostApplier:
             self.acquire(snapshot.lock, [])
         for step in to_do.steps:
             if step.kind == "remember_directory":
-                steps.append(("remember", set_value(model.OWN_KEY, "InstallDir", desired.install_dir)))
+                steps.append(("remember", set_value(model.OWN_KEY, "InstallDir", model.INSTALL_DIR)))
             elif step.kind in ("create_directory", "create_log_directory"):
                 steps.append((step.kind, builtin("md", step.target)))
             elif step.kind == "secure_directory":
@@ -96,7 +96,7 @@ class HostApplier:
             elif step.kind == "fetch" and source is not None:
                 self.report(step.description)
                 fetches = stage.FETCH_SECONDS
-                steps += stage.build_fetch_steps(desired, source, self._run)
+                steps += stage.build_fetch_steps(source, self._run)
                 stdin = stage.render_fetch_input(source)
         if not stages:
             self.acquire(snapshot.lock, steps)
@@ -106,7 +106,7 @@ class HostApplier:
         if to_do.has("push") and source is not None:
             self.report(f"sending {source.location}")
             with stage.pack_executable(Path(source.location)) as archive:
-                self._stage(stage.build_push_steps(desired, self._run), archive, stage.FETCH_SECONDS)
+                self._stage(stage.build_push_steps(self._run), archive, stage.FETCH_SECONDS)
         name = next((step.target for step in to_do.steps if step.kind == "create_service"), "")
         # On the same line, so that a first install costs no further request.
         self.acquire(None, [("no service", discard_output(program("sc", "query", name)))] if name else [])
@@ -158,9 +158,7 @@ class HostApplier:
 
         def read_hash_again() -> Failure | None:
             nonlocal answers
-            answers, hash_failure = self.node.chain(
-                stage.build_hash_steps(self.desired, self._run), timeout=self.limits.line
-            )
+            answers, hash_failure = self.node.chain(stage.build_hash_steps(self._run), timeout=self.limits.line)
             return hash_failure
 
         if failure is not None and (failure.label, failure.code) == ("hash", SHARING_VIOLATION):
@@ -192,7 +190,7 @@ class HostApplier:
         """Close the directory, then take over what is in it: nobody else gets in meanwhile. entries: its directories."""
         # /inheritance:r drops inherited entries and /grant:r one account's explicit ones; others survive without /reset.
         grants = [word for sid in access.FULL_CONTROL for word in ("/grant:r", f"*{sid}:(OI)(CI)F")]
-        path = self.desired.install_dir
+        path = model.INSTALL_DIR
         return [
             ("access", discard_output(program("icacls", path, "/reset"))),
             ("access own", discard_output(program("icacls", path, "/inheritance:r", *grants))),
@@ -217,15 +215,13 @@ class HostApplier:
                 detail=failure.words,
             )
         if label in ("create_directory", "create_log_directory"):
-            path = (
-                self.desired.install_dir if label == "create_directory" else self.desired.log_file.rpartition("\\")[0]
-            )
+            path = model.INSTALL_DIR if label == "create_directory" else self.desired.log_file.rpartition("\\")[0]
             raise ChangedError(f"{path} exists") from build_directory_error(path, failure.words)
         if label.startswith("access"):
             meaning = find_meaning(code)
             raise NodeError(
                 "access_denied" if code == 5 else "access_failed",
-                f"The access rights of {self.desired.install_dir} cannot be set: {meaning.text} (icacls {code}).",
+                f"The access rights of {model.INSTALL_DIR} cannot be set: {meaning.text} (icacls {code}).",
                 remedy=meaning.remedy,
                 detail=failure.words,
             )
@@ -286,7 +282,7 @@ class HostApplier:
     def _commit_steps(self, to_do: plan.HostPlan, snapshot: HostSnapshot, name: str) -> LabelledSteps:
         desired, service = self.desired, snapshot.service
         key = locate_parameters(name)
-        aside_dir = rf"{desired.install_dir}\aside-{self._run}"
+        aside_dir = rf"{model.INSTALL_DIR}\aside-{self._run}"
         start = ["start=", model.START_MODE]
         steps: LabelledSteps = []
         for step in to_do.steps:
@@ -295,7 +291,7 @@ class HostApplier:
             elif step.kind == "promote":
                 # The file, not its directory: a directory cannot be renamed while a scanner has anything in it open, and
                 # a file can where the scanner shares it. A move onto a file that no process runs replaces it.
-                staged = rf"{stage.build_stage_dir(desired, self._run)}\{IMAGE}"
+                staged = rf"{stage.build_stage_dir(self._run)}\{IMAGE}"
                 steps.append(("release", tolerate(builtin("md", desired.release_dir))))
                 steps.append(("promote", discard_output(builtin("move", staged, desired.executable, switches="/y"))))
             elif step.kind == "create_service":
@@ -347,7 +343,7 @@ class HostApplier:
                 "file_in_use",
                 f"The verified executable cannot be moved to {self.desired.executable}, also after {sum(self.limits.scans):.0f} s: another "
                 "process, such as a virus scan, keeps it open or removed it.",
-                remedy=f"Exclude {self.desired.install_dir} from real-time scans, or allow the file's SHA-256 there; then run the play again.",
+                remedy=f"Exclude {model.INSTALL_DIR} from real-time scans, or allow the file's SHA-256 there; then run the play again.",
                 detail=failure.words,
             )
         subject = f"The step {failure.label!r} for the service {name!r} failed"
@@ -444,7 +440,7 @@ class HostApplier:
         names += [f"stage-{self._run}"] if to_do.has("promote") else []
         names += [f"aside-{self._run}"] if to_do.has("set_aside") else []
         steps: LabelledSteps = [
-            (f"prune {name}", tolerate(builtin("rd", rf"{self.desired.install_dir}\{name}", switches="/s /q")))
+            (f"prune {name}", tolerate(builtin("rd", rf"{model.INSTALL_DIR}\{name}", switches="/s /q")))
             for name in names
         ]
         return steps + self.lock.build_leftover_steps(snapshot.lock_leftovers)
@@ -455,7 +451,7 @@ class HostApplier:
         self.lock.held = False
 
     def _drop_stage(self, following: LabelledSteps) -> None:
-        own_stage = stage.build_stage_dir(self.desired, self._run)
+        own_stage = stage.build_stage_dir(self._run)
         drop = tolerate(builtin("rd", own_stage, switches="/s /q"))
         self.node.chain([("drop stage", drop), *following], timeout=self.limits.line)
 

@@ -254,7 +254,7 @@ def render_lines(
             raise NodeError(
                 "line_too_long",
                 f"A command for the node has {_measure_line(longer)} characters on its line, and cmd.exe takes {ROOM}.",
-                remedy="Shorten install_dir or kubelet_path.",
+                remedy="Shorten kubelet_path.",
             )
         begun, line = [*begun, *unit], longer
     return [*rendered, (len(begun), line or render(begun, nonce))]

@@ -24,11 +24,6 @@ INFO: ArgumentSpec = LOOK | read_argument_spec(csi_proxy_info.DOCUMENTATION)
 CSI_PROXY: ArgumentSpec = LOOK | read_argument_spec(csi_proxy.DOCUMENTATION)
 
 _PATH = re.compile(r"[A-Za-z]:(\\[^\\/:*?\"<>|]+)+")
-_SHARED = re.compile(
-    r"[a-z]:\\(windows|program files|program files \(x86\)|programdata|users|k|etc|var)(\\windows.*|\\system32.*)?",
-    re.IGNORECASE,
-)
-_PATH_LIMIT = 240
 # As the playbook build_csi_proxy names its file.
 _RELEASE_FILE = re.compile(r"csi-proxy-v?(\d+\.\d+\.\d+)\.exe")
 LOG_FILE = r"C:\var\log\csi-proxy\csi-proxy.log"
@@ -48,17 +43,6 @@ def check_path(value: str, option: str) -> str:
             "bad_path",
             f"{option}: {value!r} has a part that is '.', '..', or begins or ends with a blank or a dot.",
             "Name the directory as Windows shows it.",
-        )
-    return path
-
-
-def _check_install_dir(value: str) -> str:
-    path = check_path(value, "install_dir")
-    if _SHARED.fullmatch(path):
-        raise ChangeRefusedError(
-            "bad_path",
-            f"install_dir: {path} is a shared directory, expected one of its own, because csi_proxy sets its access rights.",
-            rf"Name a directory that csi_proxy may create, such as C:\csi-proxy or {path}\csi-proxy.",
         )
     return path
 
@@ -124,20 +108,18 @@ def build_desired(options: Mapping[str, Any]) -> model.Desired:
 
     Raises NodeError for everything that can be known to be wrong without the node.
     """
-    install_dir = _check_install_dir(options["install_dir"])
     kubelet_path = check_path(options["kubelet_path"], "kubelet_path")
     if options["state"] == "absent":
-        return model.Desired("absent", install_dir=install_dir, kubelet_path=kubelet_path)
+        return model.Desired("absent", kubelet_path=kubelet_path)
     if not options["needed"]:
         return build_desired_for_info(options)
     version = _check_release(options.get("version") or catalog.RECOMMENDED)
     digest = _parse_checksum(options.get("checksum"))
-    desired = model.Desired(
+    return model.Desired(
         state="staged" if options["state"] == "staged" else "present",
         version=version,
         sha256=digest,
         source=_build_source(options, version),
-        install_dir=install_dir,
         flags=_render_flags(options, version),
         log_file=LOG_FILE,
         required_pipes=catalog.PIPES,
@@ -145,13 +127,6 @@ def build_desired(options: Mapping[str, Any]) -> model.Desired:
         take_over=options.get("take_over") or "",
         kubelet_path=kubelet_path,
     )
-    if len(desired.executable) > _PATH_LIMIT:
-        raise ChangeRefusedError(
-            "bad_path",
-            f"install_dir: {desired.executable} is longer than {_PATH_LIMIT} characters.",
-            "Use a shorter install_dir.",
-        )
-    return desired
 
 
 def _build_source(options: Mapping[str, Any], version: str) -> model.ExecutableSource | None:
@@ -184,8 +159,4 @@ def _build_source(options: Mapping[str, Any], version: str) -> model.ExecutableS
 
 def build_desired_for_info(options: Mapping[str, Any]) -> model.Desired:
     """The desired state for csi_proxy_info: any csi-proxy that serves."""
-    return model.Desired(
-        "present",
-        install_dir=_check_install_dir(options["install_dir"]),
-        kubelet_path=check_path(options["kubelet_path"], "kubelet_path"),
-    )
+    return model.Desired("present", kubelet_path=check_path(options["kubelet_path"], "kubelet_path"))

@@ -136,7 +136,7 @@ def _list_queries(desired: model.Desired, name: str) -> Iterator[tuple[str, Sequ
     )
     yield "pipes.txt", (list_pipes(catalog.PIPE_PREFIX),)
     yield "processes.txt", (program("tasklist", "/fi", "IMAGENAME eq csi-proxy.exe", "/fo", "csv", "/nh"),)
-    yield "files.txt", (builtin("dir", desired.install_dir, switches="/b /s /a-d"),)
+    yield "files.txt", (builtin("dir", model.INSTALL_DIR, switches="/b /s /a-d"),)
     yield "mounts.txt", (list_links(desired.kubelet_path + r"\plugins\kubernetes.io\csi"), program("mountvol"))
     yield "events-services.txt", (_query_events("System", _SCM),)
     yield "events-disks.txt", (_query_events("System", _DISK),)

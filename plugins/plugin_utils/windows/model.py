@@ -30,6 +30,10 @@ SERVICES_KEY = r"HKLM\SYSTEM\CurrentControlSet\Services"
 OWN_KEY = r"HKLM\SOFTWARE\kubewin.csi"
 """Registry key that records the directory that the collection created; only Administrators can write there."""
 
+DRIVE = "C:\\"
+INSTALL_DIR = r"C:\csi-proxy"
+"""Directory of the releases. The collection creates it, for SYSTEM and Administrators alone: csi-proxy runs from there as SYSTEM."""
+
 LOCK_PARENT = r"C:\Windows"
 LOCK_NAME = "kubewin.csi.lock"
 LOCK_DIR = rf"{LOCK_PARENT}\{LOCK_NAME}"
@@ -86,7 +90,6 @@ class Desired:
     version: str = ""
     sha256: str = ""
     source: ExecutableSource | None = None
-    install_dir: str = r"C:\csi-proxy"
     flags: tuple[str, ...] = ()
     """everything after the executable, without ``-windows-service``"""
     log_file: str = ""
@@ -97,15 +100,9 @@ class Desired:
     kubelet_path: str = r"C:\var\lib\kubelet"
 
     @property
-    def install_dir_parents(self) -> tuple[str, ...]:
-        """The drive, and every directory down to the install directory's own."""
-        drive, *names = self.install_dir.split("\\")[:-1]
-        return tuple("\\".join([drive, *names[:depth]]) if depth else drive + "\\" for depth in range(len(names) + 1))
-
-    @property
     def drives(self) -> tuple[str, ...]:
         """The drive of the install directory, and that of the kubelet's directory if it is another."""
-        return tuple(dict.fromkeys(path[:2].upper() for path in (self.install_dir, self.kubelet_path)))
+        return tuple(dict.fromkeys(path[:2].upper() for path in (INSTALL_DIR, self.kubelet_path)))
 
     @property
     def release_dir_name(self) -> str:
@@ -114,7 +111,7 @@ class Desired:
 
     @property
     def release_dir(self) -> str:
-        return rf"{self.install_dir}\{self.release_dir_name}"
+        return rf"{INSTALL_DIR}\{self.release_dir_name}"
 
     @property
     def executable(self) -> str:
@@ -243,17 +240,17 @@ class HostSnapshot:
     staged_sha256: str | None
     """digest of the desired release's executable, None when it is not there"""
     own_install_dir: str
-    """the directory that the collection created, '' when none is recorded"""
+    """the directory that the collection recorded as created, '' when none is recorded"""
     install_dir_exists: bool
     install_dir_entries: tuple[str, ...]
     access: tuple[tuple[str, AccessList | None], ...]
-    """access lists of the drive, of every directory down to the install directory, of the desired release's directory and of its
-    executable; None: there is no such path"""
+    """access lists of the drive, of the install directory, of the desired release's directory and of its executable; None: there is no
+    such path"""
     lock: LockOwner | None
     access_unread: tuple[str, ...] = ()
     """those of them whose list could not be read"""
     links: tuple[str, ...] = ()
-    """junctions and symbolic links: the install directory, its parents, and what lies in it"""
+    """junctions and symbolic links: the install directory, and what lies in it"""
     lock_leftovers: tuple[str, ...] = ()
     """directories of interrupted lock attempts"""
     log_dir_exists: bool = True

@@ -85,6 +85,12 @@ def _group(*commands: Command) -> Command:
     return Command(f"({'&'.join(command.text for command in commands)})")
 
 
+_LINKS = _group(
+    builtin("dir", model.INSTALL_DIR + "*", switches="/b /al"), builtin("dir", model.INSTALL_DIR, switches="/b /s /al")
+)
+"""Lists reparse points (junctions, symbolic links): the install directory, and what lies in it."""
+
+
 def _build_service_steps(name: str) -> list[tuple[str, Command]]:
     return [
         ("status", program("sc", "queryex", name)),
@@ -134,9 +140,9 @@ def build_observation_steps(desired: model.Desired, with_mounts: bool = False) -
         steps.append(("program", hash_service_program(rf"{_SERVICES}\{name}")))
     steps += [
         ("processes", program("tasklist", "/fi", f"IMAGENAME eq {IMAGE}", "/fo", "csv", "/nh")),
-        ("install_dir", list_directory_itself(desired.install_dir)),
-        ("entries", builtin("dir", desired.install_dir, switches="/b /ad")),
-        ("links", _list_links_of(desired)),
+        ("install_dir", list_directory_itself(model.INSTALL_DIR)),
+        ("entries", builtin("dir", model.INSTALL_DIR, switches="/b /ad")),
+        ("links", _LINKS),
         ("access", _group(*(program("cacls", path, "/S") for path in list_access_paths(desired)))),
         ("lock", builtin("type", rf"{model.LOCK_DIR}\owner")),
         ("locks", builtin("dir", rf"{model.LOCK_PARENT}\kubewin.csi.*", switches="/b /ad")),
@@ -173,19 +179,10 @@ def build_observation_steps(desired: model.Desired, with_mounts: bool = False) -
     return steps
 
 
-def _list_links_of(desired: model.Desired) -> Command:
-    """List the reparse points (junctions, symbolic links) among the install directory and its parents, and in it."""
-    below_drive = (*desired.install_dir_parents[1:], desired.install_dir)
-    return _group(
-        *(builtin("dir", path + "*", switches="/b /al") for path in below_drive),
-        builtin("dir", desired.install_dir, switches="/b /s /al"),
-    )
-
-
 def list_access_paths(desired: model.Desired) -> tuple[str, ...]:
     """The paths on whose access rights depends who may replace the executable."""
     release = (desired.release_dir, desired.executable) if desired.version else ()
-    return (*desired.install_dir_parents, desired.install_dir, *release)
+    return (model.DRIVE, model.INSTALL_DIR, *release)
 
 
 def _read_access(
@@ -199,8 +196,8 @@ def _read_access(
     paths = list_access_paths(desired)
     shown = access.parse_access_lists(answers.text("access"))
     read: dict[str, access.AccessList | None] = {path: shown[path.lower()] for path in paths if path.lower() in shown}
-    if not is_listed(desired.install_dir, answers.text("install_dir")):
-        read |= dict.fromkeys((path for path in paths if path not in desired.install_dir_parents), None)
+    if not is_listed(model.INSTALL_DIR, answers.text("install_dir")):
+        read |= dict.fromkeys((path for path in paths if path != model.DRIVE), None)
     elif desired.version and not is_listed(desired.release_dir, answers.text("entries")):
         read |= {desired.release_dir: None, desired.executable: None}
     unread = [path for path in paths if path not in read]
@@ -275,9 +272,9 @@ def observe(node: WindowsHost, desired: model.Desired, *, with_mounts: bool = Fa
         executable_sha256=digest if service else None,
         staged_sha256=parse.find_sha256(answers.text("staged")),
         own_install_dir=own_values.get("installdir", ("", ""))[1],
-        install_dir_exists=is_listed(desired.install_dir, answers.text("install_dir")),
+        install_dir_exists=is_listed(model.INSTALL_DIR, answers.text("install_dir")),
         install_dir_entries=parse.read_names(answers.text("entries")),
-        links=_find_links(desired, answers.text("links")),
+        links=_find_links(answers.text("links")),
         access=access_lists,
         access_unread=access_unread,
         lock=_read_lock(answers),
@@ -355,11 +352,10 @@ def is_listed(path: str, listing: str) -> bool:
     return path.rpartition("\\")[2].lower() in {name.lower() for name in parse.read_names(listing)}
 
 
-def _find_links(desired: model.Desired, listing: str) -> tuple[str, ...]:
-    """The install directory and its parents that ``dir`` listed by name, and what it listed in the install directory by path."""
+def _find_links(listing: str) -> tuple[str, ...]:
+    """The install directory if ``dir`` listed it by name, and what it listed in there by path."""
     inside = tuple(path for path in parse.read_names(listing) if "\\" in path)
-    paths = (*desired.install_dir_parents[1:], desired.install_dir)
-    return (*(path for path in paths if is_listed(path, listing)), *inside)
+    return (*([model.INSTALL_DIR] if is_listed(model.INSTALL_DIR, listing) else []), *inside)
 
 
 def _read_service(name: str, answers: Answers) -> model.Service | None:

@@ -107,6 +107,11 @@ def is_ours(snapshot: HostSnapshot, path: str) -> bool:
     return bool(own_dir) and path.lower().startswith(own_dir + "\\")
 
 
+def owns_directory(snapshot: HostSnapshot) -> bool:
+    """Whether the collection created the install directory of this node."""
+    return snapshot.own_install_dir.lower() == model.INSTALL_DIR.lower()
+
+
 def find_missing_pipes(required: tuple[str, ...], snapshot: HostSnapshot) -> tuple[str, ...]:
     present = {name.lower() for name in snapshot.pipes}
     return tuple(name for name in required if name.lower() not in present)
@@ -189,7 +194,7 @@ def compare_with_desired(desired: Desired, snapshot: HostSnapshot) -> tuple[Drif
 def _compare_access(desired: Desired, snapshot: HostSnapshot) -> list[Drift]:
     """Whether SYSTEM and Administrators alone have rights in the install directory, and no other account may write the executable."""
     lists = dict(snapshot.access)
-    own_list = lists.get(desired.install_dir)
+    own_list = lists.get(model.INSTALL_DIR)
     drifts = (
         []
         if own_list and own_list.is_closed
@@ -202,51 +207,41 @@ def _compare_access(desired: Desired, snapshot: HostSnapshot) -> list[Drift]:
     return drifts
 
 
-def _refuse_unsafe_parent(desired: Desired, snapshot: HostSnapshot) -> ChangeRefusedError | None:
+def _refuse_unsafe_directory(snapshot: HostSnapshot) -> ChangeRefusedError | None:
     """Refuse a directory that other accounts may rename or replace: csi-proxy runs as SYSTEM from it.
 
-    On each parent directory, the right to delete or rename any child counts, and the right to grant oneself that; on each but the
-    drive also the right to rename the directory itself. Adding files and directories, as Windows lets users do at C:\\,
-    takes nothing away from those that are there (access rights of directories: Microsoft's File Security and Access Rights).
+    On the drive, the right to delete or rename any child counts, and the right to grant oneself that. Adding files and directories, as
+    Windows lets users do at C:\\, takes nothing away from those that are there (access rights of directories: Microsoft's File
+    Security and Access Rights).
     """
     if snapshot.links:
         return ChangeRefusedError(
             "directory_unsafe",
-            f"install_dir: {', '.join(snapshot.links)} is a junction or symbolic link, expected directories: the owner of a link "
-            "decides from where csi-proxy runs as SYSTEM.",
-            f"Delete it (cmd /c rd {snapshot.links[0]}), which keeps what it leads to, or set install_dir to another directory.",
+            f"{', '.join(snapshot.links)} is a junction or symbolic link, expected directories: the owner of a link decides from where "
+            "csi-proxy runs as SYSTEM.",
+            f"Delete it (cmd /c rd {snapshot.links[0]}), which keeps what it leads to.",
         )
-    lists = dict(snapshot.access)
-    nearest: access.AccessList | None = None
-    nearest_dir = ""
-    for path in desired.install_dir_parents:
-        if path in snapshot.access_unread:
-            return _refuse_unread_access(path)
-        rights = access.TAKE_CHILD | (0 if path.endswith("\\") else access.DELETE)
-        access_list = lists.get(path)
-        if access_list is not None:
-            nearest, nearest_dir, sids = access_list, path, access_list.list_others(rights)
-        else:  # it is made with what the nearest one hands down
-            sids = nearest.list_others_below(rights) if nearest is not None else ()
-        if sids:
-            listed = ", ".join(sids)
-            removed = " ".join(f"*{sid}" for sid in sids)
-            return ChangeRefusedError(
-                "directory_unsafe",
-                f"install_dir: accounts other than administrators ({listed}) have rights on {nearest_dir} and can replace "
-                f"{desired.install_dir}, from which csi-proxy runs as SYSTEM.",
-                rf"Use a directory such as C:\csi-proxy. Or remove these rights: icacls {nearest_dir} /inheritance:d, then "
-                f"icacls {nearest_dir} /remove:g {removed}",
-            )
-    if desired.install_dir in snapshot.access_unread and snapshot.install_dir_exists:
-        return _refuse_unread_access(desired.install_dir)
+    drive_list = dict(snapshot.access).get(model.DRIVE)
+    if drive_list is None:
+        return _refuse_unread_access(model.DRIVE)
+    sids = drive_list.list_others(access.TAKE_CHILD)
+    if sids:
+        removed = " ".join(f"*{sid}" for sid in sids)
+        return ChangeRefusedError(
+            "directory_unsafe",
+            f"Accounts other than administrators ({', '.join(sids)}) have rights on {model.DRIVE} and can replace {model.INSTALL_DIR}, "
+            "from which csi-proxy runs as SYSTEM.",
+            f"Remove these rights: icacls {model.DRIVE} /remove:g {removed}",
+        )
+    if model.INSTALL_DIR in snapshot.access_unread and snapshot.install_dir_exists:
+        return _refuse_unread_access(model.INSTALL_DIR)
     return None
 
 
 def _refuse_unread_access(path: str) -> ChangeRefusedError:
     return ChangeRefusedError(
         "access_unread",
-        f"install_dir: the access rights of {path} were not read, expected a list that cacls.exe or icacls.exe shows.",
+        f"The access rights of {path} were not read, expected a list that cacls.exe or icacls.exe shows.",
         f"Run on the node: icacls {path}. A file system without access rights, such as FAT32, is refused.",
     )
 
@@ -309,13 +304,13 @@ def _refuse(desired: Desired, snapshot: HostSnapshot) -> ChangeRefusedError | No
             "If it is a HostProcess pod, remove its DaemonSet. If it remained when this service was stopped "
             f"manually, end it: taskkill /F /PID {foreign[0].pid}. Then run the play again.",
         )
-    if snapshot.install_dir_exists and snapshot.own_install_dir.lower() != desired.install_dir.lower():
+    if snapshot.install_dir_exists and not owns_directory(snapshot):
         return ChangeRefusedError(
             "directory_foreign",
-            f"install_dir: {desired.install_dir} exists, expected a new directory or one that this collection created.",
-            "Name a directory that does not exist yet, or move that one away.",
+            f"{model.INSTALL_DIR} exists, expected a new directory or one that this collection created.",
+            "Move it away, then run the play again.",
         )
-    unsafe = _refuse_unsafe_parent(desired, snapshot)
+    unsafe = _refuse_unsafe_directory(snapshot)
     if unsafe is not None:
         return unsafe
     release = find_release(snapshot)
@@ -384,15 +379,15 @@ def list_kept_releases(desired: Desired, snapshot: HostSnapshot) -> set[str]:
     keep = {desired.release_dir_name.lower()}
     service = snapshot.service
     for command_line in (service.record.previous, service.command_line) if service else ():
-        name = _find_release_dir(desired, command_line)
+        name = _find_release_dir(command_line)
         if name and len(keep) < 2:
             keep.add(name.lower())
     return keep
 
 
-def _find_release_dir(desired: Desired, command_line: str) -> str:
+def _find_release_dir(command_line: str) -> str:
     path = parse.find_executable(command_line)
-    prefix = desired.install_dir.lower() + "\\"
+    prefix = model.INSTALL_DIR.lower() + "\\"
     return path[len(prefix) :].partition("\\")[0] if path.lower().startswith(prefix) else ""
 
 
@@ -401,14 +396,14 @@ def _plan_present(desired: Desired, snapshot: HostSnapshot) -> list[PlanStep]:
     items = {item.item for item in compare_with_desired(desired, snapshot)}
     steps: list[PlanStep] = []
     name = service.name if service else catalog.SERVICE_NAMES[0]
-    if snapshot.own_install_dir.lower() != desired.install_dir.lower():
-        steps.append(PlanStep("remember_directory", f"record {desired.install_dir} as created by kubewin.csi"))
+    if not owns_directory(snapshot):
+        steps.append(PlanStep("remember_directory", f"record {model.INSTALL_DIR} as created by kubewin.csi"))
     if not snapshot.install_dir_exists:
-        steps.append(PlanStep("create_directory", f"create {desired.install_dir}", desired.install_dir))
+        steps.append(PlanStep("create_directory", f"create {model.INSTALL_DIR}", model.INSTALL_DIR))
     # A first installation that was cut off may have found a directory that another account made, whose owner could open it again.
     begun = service is None and snapshot.install_dir_exists and desired.state == "present"
     if begun or _compare_access(desired, snapshot):
-        steps.append(PlanStep("secure_directory", f"give {desired.install_dir} to SYSTEM and Administrators alone"))
+        steps.append(PlanStep("secure_directory", f"give {model.INSTALL_DIR} to SYSTEM and Administrators alone"))
     if not snapshot.log_dir_exists:
         log_dir = desired.log_file.rpartition("\\")[0]
         steps.append(PlanStep("create_log_directory", f"create {log_dir}", log_dir))
@@ -499,7 +494,7 @@ def _plan_prune(desired: Desired, snapshot: HostSnapshot) -> list[PlanStep]:
     keep = list_kept_releases(desired, snapshot)
     old = [name for name in snapshot.install_dir_entries if catalog.parse_version(name.split("-")[0]) is not None]
     names = [*list_leftovers(snapshot), *(name for name in old if name.lower() not in keep)]
-    return [PlanStep("prune", f"remove {desired.install_dir}\\{name}", name) for name in names]
+    return [PlanStep("prune", f"remove {model.INSTALL_DIR}\\{name}", name) for name in names]
 
 
 def list_leftovers(snapshot: HostSnapshot) -> list[str]:
@@ -514,9 +509,8 @@ def _plan_absent(desired: Desired, snapshot: HostSnapshot) -> list[PlanStep]:
         if service.state != model.STOPPED or snapshot.processes:
             steps.append(_plan_stop(service))
         steps.append(PlanStep("delete_service", f"delete the service {service.name}", service.name))
-    if snapshot.own_install_dir:
-        own_dir = snapshot.own_install_dir
-        if snapshot.install_dir_exists or own_dir.lower() != desired.install_dir.lower():
-            steps.append(PlanStep("remove_files", f"remove {own_dir}", own_dir))
+    if owns_directory(snapshot):
+        if snapshot.install_dir_exists:
+            steps.append(PlanStep("remove_files", f"remove {model.INSTALL_DIR}", model.INSTALL_DIR))
         steps.append(PlanStep("forget_directory", f"remove the record {model.OWN_KEY}"))
     return steps

@@ -195,7 +195,7 @@ def preview(desired: Desired, snapshot: HostSnapshot, steps: tuple[plan.PlanStep
             "description": model.DESCRIPTION,
         },
         "executable": {"path": desired.executable, "sha256": desired.sha256, "release": desired.version},
-        "install_dir": desired.install_dir,
+        "install_dir": model.INSTALL_DIR,
     }
     return {"before": before, "after": after}
 

@@ -35,19 +35,17 @@ FETCH_SECONDS = (_RETRIES + 1) * (_ATTEMPT_SECONDS + _RETRY_DELAY) + 60.0
 """how long a download may take at most, with every retry"""
 
 
-def build_stage_dir(desired: model.Desired, identity: str) -> str:
-    return rf"{desired.install_dir}\stage-{identity}"
+def build_stage_dir(identity: str) -> str:
+    return rf"{model.INSTALL_DIR}\stage-{identity}"
 
 
-def build_fetch_steps(
-    desired: model.Desired, source: model.ExecutableSource, identity: str
-) -> list[tuple[str, Command]]:
+def build_fetch_steps(source: model.ExecutableSource, identity: str) -> list[tuple[str, Command]]:
     """The node downloads what :func:`render_fetch_input` names. Only options of curl 7.55.1, the oldest that Windows Server ships."""
-    target = build_stage_dir(desired, identity)
+    target = build_stage_dir(identity)
     return [
         *_enter(target),
         ("fetch", program("curl", *_build_curl_arguments(source), "--output", _EXECUTABLE)),
-        *build_hash_steps(desired, identity),
+        *build_hash_steps(identity),
     ]
 
 
@@ -73,17 +71,13 @@ def probe(node: WindowsHost, desired: model.Desired, source: model.ExecutableSou
         raise explain_failure(node, desired, failure)
 
 
-def build_hash_steps(desired: model.Desired, identity: str) -> list[tuple[str, Command]]:
-    staged = rf"{build_stage_dir(desired, identity)}\{_EXECUTABLE}"
+def build_hash_steps(identity: str) -> list[tuple[str, Command]]:
+    staged = rf"{build_stage_dir(identity)}\{_EXECUTABLE}"
     return [("hash", program("certutil", "-hashfile", staged, "SHA256"))]
 
 
 def _enter(target: str) -> list[tuple[str, Command]]:
-    """Make the directory anew and work in it, so that curl and tar are given bare names.
-
-    An earlier round of this run may have left one, which nothing uses any more. The curl and tar of Windows lose the
-    characters of a path that the ANSI code page lacks (curl#5184, libarchive#2092).
-    """
+    """Make the directory anew and work in it. An earlier round of this run may have left one, which nothing uses any more."""
     drop = tolerate(builtin("rd", target, switches="/s /q"))
     return [("unstage", drop), ("stage", builtin("md", target)), ("enter", builtin("cd", target, switches="/d"))]
 
@@ -108,13 +102,13 @@ def remove_secrets(text: str, source: model.ExecutableSource | None) -> str:
     return text
 
 
-def build_push_steps(desired: model.Desired, identity: str) -> list[tuple[str, Command]]:
+def build_push_steps(identity: str) -> list[tuple[str, Command]]:
     """The node unpacks what comes on standard input. ``-f -`` is needed: tar's default archive is a tape."""
-    target = build_stage_dir(desired, identity)
+    target = build_stage_dir(identity)
     return [
         *_enter(target),
         ("unpack", program("tar", "-xzf", "-")),
-        *build_hash_steps(desired, identity),
+        *build_hash_steps(identity),
     ]
 
 
@@ -183,14 +177,14 @@ def explain_failure(node: WindowsHost, desired: model.Desired, failure: Failure)
         meaning = CURL.get(failure.code, DOWNLOAD)
         return meaning.error(f"The node could not download {location}", f"curl {failure.code}", words)
     if failure.label == "unpack":
-        subject = f"The node could not unpack the executable into {desired.install_dir}"
+        subject = f"The node could not unpack the executable into {model.INSTALL_DIR}"
         return UNPACK.error(subject, f"tar {failure.code}", failure.words)
     if failure.label == "hash":
         meaning = find_meaning(failure.code)
         if meaning.reason == "file_missing":
             meaning = replace(find_meaning(225), text="it was removed right after it was written, as by an antivirus")
         return meaning.error("The staged executable cannot be read back", f"certutil 0x{failure.code:x}")
-    return build_directory_error(f"The staging directory in {desired.install_dir}", failure.words)
+    return build_directory_error(f"The staging directory in {model.INSTALL_DIR}", failure.words)
 
 
 def _find_missing_tool(node: WindowsHost, failure: Failure) -> NodeError | None:

@@ -25,7 +25,7 @@ def installed(host: Host, artifacts: Artifacts) -> Host:
 
 def collected(host: Host, size: int = 1024, cut: Cut | None = None) -> dict[str, evidence.Evidence]:
     node = host.node()
-    asked = desired.build_desired_for_info({"install_dir": r"C:\csi-proxy", "kubelet_path": r"C:\var\lib\kubelet"})
+    asked = desired.build_desired_for_info({"kubelet_path": r"C:\var\lib\kubelet"})
     snapshot = observe(node, asked)
     return {one.name: one for one in evidence.collect(host.node(cut), asked, snapshot, size)}
 

@@ -361,15 +361,6 @@ def test_a_directory_in_use_is_not_forgotten(host: Host, artifacts: Artifacts) -
     assert not host.observe(gone).install_dir_exists
 
 
-def test_absent_removes_the_directory_that_was_installed_whatever_the_task_names(
-    host: Host, artifacts: Artifacts
-) -> None:
-    host.run(wanted(artifacts.csi_proxy(NEW), install_dir=r"C:\elsewhere"))
-    host.run(wanted(None, state="absent"))
-    files = host.agent.control("state")["state"]["files"]
-    assert not [path for path in files if path.startswith(r"c:\elsewhere")]
-
-
 @pytest.mark.parametrize("owner", ["", "garbage\r\n", "id=../x at=1 .\r\n"])
 def test_a_lock_without_a_readable_holder_blocks_no_run(host: Host, artifacts: Artifacts, owner: str) -> None:
     host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": owner}})

@@ -34,7 +34,7 @@ SERVER_DRIVE = (
 def with_access(
     install_dir: str = "D:PAI(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)", drive: str = SERVER_DRIVE
 ) -> tuple[tuple[str, access.AccessList | None], ...]:
-    return ((DRIVE, access.parse_access_list(drive)), (WANTED.install_dir, access.parse_access_list(install_dir)))
+    return ((DRIVE, access.parse_access_list(drive)), (model.INSTALL_DIR, access.parse_access_list(install_dir)))
 
 
 EMPTY = model.HostSnapshot(
@@ -87,7 +87,7 @@ def installed(desired: model.Desired, staged: model.Desired = WANTED, **changes:
         pipes=PIPES,
         executable_sha256=desired.sha256,
         staged_sha256=desired.sha256 if desired == staged else None,
-        own_install_dir=desired.install_dir,
+        own_install_dir=model.INSTALL_DIR,
         install_dir_exists=True,
         install_dir_entries=here,
         access=with_access(),
@@ -312,10 +312,10 @@ def test_serving_needs_state_stable_process_and_pipes(found: model.HostSnapshot,
     assert plan.is_serving(PIPES, found) is serving
 
 
-def test_absent_removes_what_was_installed_not_what_is_named() -> None:
-    planned = plan.plan(replace(WANTED, state="absent", install_dir=r"C:\other"), CONVERGED)
-    assert isinstance(planned, plan.HostPlan)
-    assert [step.target for step in planned.steps if step.kind == "remove_files"] == [WANTED.install_dir]
+def test_absent_keeps_a_directory_that_the_collection_did_not_create() -> None:
+    for recorded in ("", r"C:\other"):
+        found = replace(CONVERGED, own_install_dir=recorded, service=None, processes=(), pipes=())
+        assert kinds(replace(WANTED, state="absent"), found) == []
 
 
 def test_absent_steps() -> None:

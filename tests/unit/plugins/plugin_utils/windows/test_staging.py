@@ -122,15 +122,6 @@ def test_a_tool_that_is_not_there(host: Host, artifacts: Artifacts, tool: str) -
     assert (error.reason, f"no {tool}.exe" in str(error)) == ("tool_missing", True), str(error)
 
 
-def test_a_directory_outside_the_code_page(host: Host, artifacts: Artifacts) -> None:
-    artifact = artifacts.csi_proxy(NEW)
-    for number, source in enumerate((artifact.url, str(artifact.path))):
-        desired = wanted(artifact, install_dir=rf"C:\прокси-{number}", source=source)
-        host.run(desired)
-        assert host.observe(desired).executable_sha256 == artifact.sha256
-        host.run(wanted(None, state="absent", install_dir=desired.install_dir))
-
-
 def test_full_disk_while_pulling_and_while_pushing(host: Host, artifacts: Artifacts) -> None:
     artifact = artifacts.csi_proxy(NEW)
     host.fault(disk_free=500)
@@ -233,7 +224,7 @@ def test_an_executable_that_is_removed_after_its_verification_leaves_the_old_rel
     host.run(old)
 
     def meanwhile(applier: HostApplier, _snapshot: HostSnapshot) -> None:
-        gone = builtin("rd", stage.build_stage_dir(desired, applier.lock.me.identity), switches="/s /q")
+        gone = builtin("rd", stage.build_stage_dir(applier.lock.me.identity), switches="/s /q")
         assert host.node().chain([("gone", gone)])[1] is None
 
     monkeypatch.setattr(HostApplier, "_check_unchanged", meanwhile)
