@@ -19,6 +19,7 @@ options:
 requirements:
   - kubernetes.core >= 5.0.0, < 8.0.0
   - kubernetes (Python library) >= 28.1.0
+  - msgspec (Python library) >= 0.18.6
   - PyYAML
 notes:
   - Requests are safe to repeat and are repeated until O(api_timeout) has passed.

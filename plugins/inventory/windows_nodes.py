@@ -92,7 +92,6 @@ cache_connection: ~/.cache/kubewin-inventory
 cache_timeout: 600
 """
 
-import importlib.util
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -106,7 +105,7 @@ from ..plugin_utils.inventory import listing
 from ..plugin_utils.inventory.listing import Listed
 from ..plugin_utils.inventory.observation import Observation
 from ..plugin_utils.inventory.observe import observe
-from ..plugin_utils.kube.connect import CLUSTER_ARG_SPEC, create_client
+from ..plugin_utils.kube.connect import CLUSTER_ARG_SPEC, create_client, require_packages
 from ..plugin_utils.kube.errors import ClusterError
 from ..plugin_utils.kube.identity import derive_cache_key
 
@@ -151,14 +150,10 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         return observed
 
     def _observe(self, access: Mapping[str, Any]) -> Observation:
-        if importlib.util.find_spec("kubernetes") is None:
-            raise AnsibleParserError(
-                "the Python that runs Ansible lacks the package kubernetes: pip install -r requirements.txt of this "
-                "collection"
-            )
         kubeconfig = access.get("kubeconfig")
         named = f" by kubeconfig {kubeconfig}" if isinstance(kubeconfig, str) else ""
         try:
+            require_packages()
             client = create_client(partial(get_api_client, **access), float(self.get_option("api_timeout")), named)
             return observe(client, client.server, self.get_option("annotations"))
         except ClusterError as error:

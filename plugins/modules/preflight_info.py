@@ -129,8 +129,6 @@ options:
     description: Return the whole report. That of a large cluster has some megabytes, which logs and job events then hold too.
     type: bool
     default: true
-requirements:
-  - msgspec (Python library) >= 0.18.6
 seealso:
   - module: kubewin.csi.csi_proxy_info
   - module: kubewin.csi.gate

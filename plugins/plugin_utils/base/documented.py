@@ -15,12 +15,11 @@ ArgumentSpec = dict[str, dict[str, Any]]
 _ONLY_FOR_PEOPLE = ("description", "suboptions", "version_added")
 
 
-def read_argument_spec(documentation: str, secret: str = "") -> ArgumentSpec:
-    """The argument spec of a module's DOCUMENTATION, without its fragments. secret: the option that is never shown."""
+def read_argument_spec(documentation: str) -> ArgumentSpec:
+    """The argument spec of a module's DOCUMENTATION, without its fragments."""
     # The loader in C is many times as fast.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    spec = _build_spec(yaml.load(documentation, Loader=loader)["options"])
-    return spec | ({secret: {**spec[secret], "no_log": True}} if secret else {})
+    return _build_spec(yaml.load(documentation, Loader=loader)["options"])
 
 
 def _build_spec(options: Mapping[str, Mapping[str, Any]]) -> ArgumentSpec:

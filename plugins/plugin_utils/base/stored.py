@@ -5,16 +5,11 @@
 
 from __future__ import annotations
 
-import types
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass
-from functools import cache
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from dataclasses import fields, is_dataclass
+from typing import Any
 
 from .decode import read_json
-
-# Working out the hints of a class takes longer than restoring one of it.
-_hints = cache(get_type_hints)
 
 
 class FormatError(ValueError):
@@ -47,51 +42,11 @@ def read(kind: Any, text: str, schema: int) -> Any:
     return restore(kind, data)
 
 
-def restore(kind: Any, data: Any, path: str = "") -> Any:
-    """`found`, of which JSON was made, as `kind`: a dataclass, or what its fields are annotated with."""
-    if kind is Any:
-        return data
-    if is_dataclass(kind):
-        return _restore_fields(kind, data, path)
-    origin, of = get_origin(kind), get_args(kind)
-    if origin is Literal:
-        return _check(data, str(data) in of, f"one of {', '.join(of)}", path)
-    if origin in (Union, types.UnionType):
-        return None if data is None else restore(of[0], data, path)
-    if origin is tuple:
-        items = _check(data, isinstance(data, (list, tuple)), "a list", path)
-        return tuple(restore(of[0], item, f"{path}[{number}]") for number, item in enumerate(items))
-    if origin is Mapping:
-        named = _check(data, isinstance(data, dict), "names with values", path)
-        return {name: restore(of[1], item, _extend_path(path, name)) for name, item in named.items()}
-    # True is an int, and no number.
-    fits = isinstance(data, kind) and (kind is bool or not isinstance(data, bool))
-    return _check(data, fits, {str: "text", int: "a number", bool: "true or false"}[kind], path)
+def restore(kind: Any, data: Any) -> Any:
+    """JSON's types as a dataclass. Raises FormatError when they do not fit."""
+    import msgspec
 
-
-def _restore_fields(kind: Any, data: Any, path: str) -> Any:
-    values = _check(data, isinstance(data, dict), "names with values", path)
-    known_fields = {field.name: field for field in fields(kind)}
-    lacking = [
-        name
-        for name, field in known_fields.items()
-        if name not in values and field.default is MISSING and field.default_factory is MISSING
-    ]
-    for problem, names in (
-        ("lacks", lacking),
-        ("has unknown fields", [name for name in values if name not in known_fields]),
-    ):
-        if names:
-            raise FormatError(f"{path or 'it'} {problem}: {', '.join(names)}")
-    hints = _hints(kind)
-    return kind(**{name: restore(hints[name], value, _extend_path(path, name)) for name, value in values.items()})
-
-
-def _check(data: Any, fits: bool, expected: str, path: str) -> Any:
-    if not fits:
-        raise FormatError(f"{path or 'it'} is {data!r}, expected {expected}")
-    return data
-
-
-def _extend_path(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        raise FormatError(str(error)) from error

@@ -45,14 +45,20 @@ def find_driver(name: str) -> Driver:
     return DRIVERS[name]
 
 
+def require_packages() -> None:
+    """ClusterError for a Python package that is missing."""
+    for package in ("kubernetes", "msgspec"):
+        if importlib.util.find_spec(package) is None:
+            raise ClusterError(missing_required_lib(package), "configuration")
+
+
 def connect(options: Mapping[str, Any], retry_for: float | None = None, connect_for: float = CONNECT_FOR) -> Client:
     """A Client for the options of CLUSTER_ARG_SPEC.
 
     connect_for: seconds in which an API server that fails is asked again. Raises ClusterError: reason unreachable, unauthorized, or
-    configuration (kubeconfig, context or certificates are wrong, or the Python package kubernetes is missing).
+    configuration (kubeconfig, context or certificates are wrong, or a Python package is missing).
     """
-    if importlib.util.find_spec("kubernetes") is None:
-        raise ClusterError(missing_required_lib("kubernetes"), "configuration")
+    require_packages()
     timeout = float(options["api_timeout"]) if retry_for is None else retry_for
     access = {name: options[name] for name in AUTH_ARG_SPEC if options.get(name) is not None}
     return create_client(lambda: get_api_client(**access), timeout, _describe_source(options), connect_for)

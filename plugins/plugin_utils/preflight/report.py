@@ -16,7 +16,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
-from ansible.module_utils.basic import missing_required_lib
 
 from ..base.decode import decode
 from ..base.files import write_whole
@@ -25,6 +24,7 @@ from ..base.waiting import report_progress
 from ..catalog.registry import DRIVERS, refuse_unknown_driver
 from ..catalog.target import parse_target
 from ..kube.client import Client
+from ..kube.connect import require_packages
 from ..kube.definitions import parse_definitions
 from ..kube.errors import ClusterError
 from .evaluate import evaluate
@@ -38,13 +38,6 @@ from .render.text_format import format_number
 from .run import Run, report_run, simulate
 from .suppress import Suppression, read_suppressions, suppress
 from .verdict import NO_TARGET, Report, Target
-
-try:
-    import msgspec
-except ImportError:
-    HAS_MSGSPEC = False
-else:
-    HAS_MSGSPEC = True
 
 # Number of findings in the message without the whole report.
 NAMED = 20
@@ -124,7 +117,7 @@ class Readiness:
 
 def report_readiness(connect: Callable[[], Client], options: ReadinessOptions, screen: Screen) -> Readiness:
     """Read the cluster, or take the snapshot, evaluate it and write the report. Raises ClusterError."""
-    _require_msgspec()
+    require_packages()
     run, snapshot = options.run, options.snapshot or _read_cluster(connect, options, screen)
     report = evaluate(simulate(snapshot, run) if run else snapshot, options.target, before=options.before)
     report = replace(suppress(report, options.suppressions, read_date()), collection=read_release())
@@ -158,14 +151,11 @@ def _read_cluster(connect: Callable[[], Client], options: ReadinessOptions, scre
         return take(client, name=options.cluster, hosts=options.hosts, hosts_at=hosts_at, reading=reading)
 
 
-def _require_msgspec() -> None:
-    if not HAS_MSGSPEC:
-        raise ClusterError(missing_required_lib("msgspec"), "configuration")
-
-
 def load_snapshot(path: str) -> Snapshot:
     """A snapshot that an earlier run wrote. ValueError says what is wrong with the file."""
-    _require_msgspec()
+    require_packages()
+    import msgspec
+
     try:
         data = decode(msgspec.json.decode, Path(path).read_bytes())
     except (OSError, ValueError) as error:
@@ -184,6 +174,8 @@ def load_snapshot(path: str) -> Snapshot:
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
     """A snapshot for a file, without making a second one in memory."""
+    import msgspec
+
     parts = {field.name: getattr(snapshot, field.name) for field in fields(snapshot)}
     return msgspec.json.encode({"snapshot_version": SNAPSHOT_VERSION, **parts})
 

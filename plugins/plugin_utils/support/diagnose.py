@@ -148,7 +148,7 @@ class WorkloadFacts:
 # Packages that every playbook with a cluster needs, and for what.
 NEEDED: Mapping[str, str] = {
     "kubernetes": "the cluster",
-    "msgspec": "the readiness report",
+    "msgspec": "the cluster",
     "kubernetes.core": "the cluster",
 }
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import copy
-import importlib
 import json
 import sys
 from dataclasses import replace
@@ -14,8 +13,6 @@ from typing import Any
 import pytest
 from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.action import preflight_info
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import report
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.report import (
     encode_snapshot,
@@ -153,17 +150,6 @@ def test_a_refusal_counts_findings_in_plain_words(tmp_path: Path) -> None:
     assert refused["msg"].startswith("the verdict is blocked: 1 blocker")
     assert "1 blockers" not in refused["msg"]
     assert refused["report"]["collection"] == "1.0.0"
-
-
-def test_without_msgspec_it_can_be_imported_and_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    nothing: Any = None
-    with monkeypatch.context() as without:
-        without.setitem(sys.modules, "msgspec", None)
-        importlib.reload(report)
-        with pytest.raises(ClusterError, match="Python library \\(msgspec\\)") as error:
-            report.report_readiness(nothing, report.ReadinessOptions(), nothing)
-    importlib.reload(report)
-    assert error.value.reason == "configuration"
 
 
 BLOCKED = evaluate(SITUATIONS["a_driver_without_its_controller"].world().snapshot())

@@ -47,13 +47,12 @@ def test_it_is_read_as_it_was_written() -> None:
     ("spoil", "words"),
     [
         ({"schema": 2}, "its schema version is 2"),
-        ({"step": "sideways"}, "step is 'sideways', expected one of lock"),
+        ({"step": "sideways"}, r"Invalid enum value 'sideways' - at `\$.step`"),
         ({"run": ""}, "run is ''"),
         ({"key": ""}, "key is ''"),
-        ({"surprise": 1}, "it has unknown fields: surprise"),
         ({"volume": ""}, "volume is ''"),
-        ({"workloads": [{"kind": "StatefulSet"}]}, r"workloads\[0\] lacks: namespace, name, uid, replicas"),
-        ({"generation": "2"}, "generation is '2', expected a number"),
+        ({"workloads": [{"kind": "StatefulSet"}]}, r"missing required field `namespace` - at `\$.workloads\[0\]`"),
+        ({"generation": "2"}, r"Expected `int`, got `str` - at `\$.generation`"),
         ({"objects": {}}, "objects.old is not an object"),
     ],
 )

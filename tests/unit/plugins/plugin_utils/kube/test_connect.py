@@ -177,11 +177,12 @@ def test_an_api_server_that_never_answers_is_given_up(monkeypatch: pytest.Monkey
     assert caught.value.reason == "unreachable"
 
 
-def test_a_missing_client_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("package", ["kubernetes", "msgspec"])
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     """kubernetes.core fails with a NameError then."""
     find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "kubernetes" else find(name))
-    with pytest.raises(ClusterError, match=r"required Python library \(kubernetes\)") as caught:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == package else find(name))
+    with pytest.raises(ClusterError, match=rf"required Python library \({package}\)") as caught:
         connect({"api_timeout": 60})
     assert caught.value.reason == "configuration"
 
