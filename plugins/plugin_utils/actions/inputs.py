@@ -9,7 +9,6 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Any
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
@@ -92,7 +91,7 @@ def is_on(value: object) -> bool:
 def list_wrong_inputs(variables: Mapping[str, object]) -> list[str]:
     """A sentence for each input that cannot work. variables: those that are set. A blank one counts as not given."""
     return [
-        f"{name} is {_show_value(variables[name])}, {rule.expected}.{_suggest_value(rule, variables[name])}"
+        f"{name} is {_show_value(variables[name])}, {rule.expected}."
         for name, rule in INPUTS.items()
         if not is_blank(variables.get(name)) and not rule.fits(variables[name])
     ]
@@ -107,14 +106,6 @@ def _show_value(value: object) -> str:
     if value in ([], {}) or not str(value).strip():
         return "empty"
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
-
-
-def _suggest_value(rule: Input, value: object) -> str:
-    """The nearest valid value, if one is near."""
-    valid = rule.choices or (tuple(sorted(DRIVERS)) if rule.fits is _are_drivers else ())
-    words = [word for part in as_list(value) for word in part.split()]
-    near = [next(iter([word] if word in valid else get_close_matches(word.lower(), valid, 1)), "") for word in words]
-    return f" Did you mean {','.join(near)}?" if near and all(near) else ""
 
 
 def _match_number(least: int) -> Callable[[object], bool]:
