@@ -153,7 +153,6 @@ def _build_pod(template: ObservedTemplate, plugin: PluginTemplate, node: str) ->
         node=node,
         owner=f"DaemonSet/{template.name}",
         host_process=plugin.host_process,
-        images=plugin.images,
         plugin=PodFacts(name, node, ready=True),
     )
 

@@ -60,8 +60,9 @@ def _project(table: fields.FieldTable, *readers: str) -> Any:
 
 # Pods and what makes them
 
-_READERS_OF_PODS = tuple(
-    f"facts/{name}.py" for name in ("placement", "resources", "scheduling", "sources", "workloads")
+_SPEC_OF_PODS = _project(
+    fields.POD_SPEC,
+    *(f"facts/{name}.py" for name in ("placement", "resources", "scheduling", "sources", "workloads")),
 )
 _CONTAINER_STATE = _object(
     running=_object("startedAt"),
@@ -75,7 +76,7 @@ PodList = _listed(
             annotations=_object("kubernetes.io/config.mirror"),
             ownerReferences=_OWNERS,
         ),
-        spec=_project(fields.POD_SPEC, *_READERS_OF_PODS, "../drivers/installed.py"),
+        spec=_SPEC_OF_PODS,
         status=_object(
             "phase",
             conditions=_CONDITIONS,
@@ -93,7 +94,7 @@ BriefPodList = _listed(
             annotations=_object("kubernetes.io/config.mirror"),
             ownerReferences=_OWNERS,
         ),
-        spec=_project(fields.POD_SPEC, *_READERS_OF_PODS),
+        spec=_SPEC_OF_PODS,
         status=_object("phase"),
     )
 )

@@ -17,7 +17,6 @@ from ...base.grouped import group_values
 from ...catalog import in_tree
 from ...catalog.translation import REGIONS, UNSPECIFIED, ZONES
 from ...catalog.versions import parse
-from ..facts.placement import Requirement
 from ..facts.sources import Inline
 from ..facts.workloads import ObservedPod
 from ..findings import create_finding
@@ -138,7 +137,7 @@ class AttachDetachController:
         zones = (*ZONES, *(driver.topology_keys if driver is not None else ()))
         for word, place, keys in (("zone", handle.zone, zones), ("region", handle.region, REGIONS)):
             if place not in ("", UNSPECIFIED):
-                labelled = index.find_matching(tuple((Requirement(key, "Exists"),) for key in keys))
+                labelled = unite(map(index.with_key, keys))
                 yield word, place, labelled & ~unite(index.find_labelled(key, place) for key in keys)
         if handle.account not in ("", UNSPECIFIED):
             nodes = unite(nodes for account, nodes in index.accounts.items() if account != handle.account.lower())

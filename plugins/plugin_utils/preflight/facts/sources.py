@@ -19,7 +19,6 @@ from ...catalog import in_tree
 from .fields import ASSUMED_OF_VOLUMES
 
 OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
-PROVISIONERS = ("volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner")
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
 
@@ -158,7 +157,6 @@ class ObservedClaim:
     narrowed: tuple[str, ...] = ()
     phase: str = ""
     deleting: bool = False
-    provisioner: str = ""
     selected_node: str = ""
     pod: str = ""
     waits_since: str = ""
@@ -186,7 +184,6 @@ class ObservedClaim:
             volume=str(volume or ""),
             phase=share_text(status.get("phase")),
             deleting=bool(metadata.get("deletionTimestamp")),
-            provisioner=share_text(next(filter(None, map(annotations.get, PROVISIONERS)), "")),
             selected_node=str(annotations.get(SELECTED_NODE) or ""),
             pod=next(
                 (

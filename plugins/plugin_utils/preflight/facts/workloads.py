@@ -28,7 +28,7 @@ from .sources import NO_VOLUMES, ObservedClaim, Volumes
 class ObservedPod:
     """A pod. owner: "Kind/name" of its controller. mirror: of a static pod. plugin: only of pods of DaemonSets, for gates.
 
-    images: by container, likewise. host_process: it runs on the host itself. gone_by: when one that is being deleted should
+    host_process: it runs on the host itself. gone_by: when one that is being deleted should
     have been gone. waits: why one that is Pending does not start; waits_since: since when. shape: its number in the snapshot, -1 if
     it takes no room on a node.
     """
@@ -42,7 +42,6 @@ class ObservedPod:
     placement: Placement = ANYWHERE
     volumes: Volumes = NO_VOLUMES
     host_process: bool = False
-    images: tuple[tuple[str, str], ...] = ()
     plugin: PodFacts | None = None
     gone_by: str = ""
     waits: str = ""
@@ -65,7 +64,6 @@ class ObservedPod:
         metadata, spec = pod["metadata"], pod.get("spec") or {}
         owner = read_owner(metadata)
         options = (spec.get("securityContext") or {}).get("windowsOptions") or {}
-        of_daemon_set = owner.startswith("DaemonSet/")
         waits, waits_since = _find_wait(pod)
         return cls(
             namespace=sys.intern(str(metadata["namespace"])),
@@ -77,8 +75,7 @@ class ObservedPod:
             placement=Placement.from_spec(spec),
             volumes=Volumes.from_spec(spec),
             host_process=bool(options.get("hostProcess")),
-            images=list_images(spec) if of_daemon_set else (),
-            plugin=PodFacts.from_object(pod) if of_daemon_set else None,
+            plugin=PodFacts.from_object(pod) if owner.startswith("DaemonSet/") else None,
             gone_by=str(metadata.get("deletionTimestamp") or ""),
             waits=waits,
             waits_since=waits_since,
@@ -87,7 +84,7 @@ class ObservedPod:
 
 
 def needs_details(pod: Mapping[str, Any]) -> bool:
-    """Whether facts of a core/v1 Pod have its images, and the conditions and containers of its status."""
+    """Whether facts of a core/v1 Pod have the conditions and containers of its status."""
     return _is_waiting(pod) or find_controller(pod["metadata"])[0] == "DaemonSet"
 
 

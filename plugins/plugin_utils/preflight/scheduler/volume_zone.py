@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...catalog.translation import REGIONS, ZONES
-from ..facts.placement import Requirement
 from ..facts.storage import ObservedVolume
-from ..index import Index
+from ..index import Index, unite
 from ..walk.claims import Request
 from ..walk.steps import PodToStart, Split
 
@@ -32,8 +31,8 @@ class VolumeZone:
 
     def _find_nodes_outside(self, volume: ObservedVolume) -> int:
         """Nodes with any label of zone or region, but those that a volume needs."""
-        any_place = tuple((Requirement(key, "Exists"),) for key in (*ZONES, *REGIONS))
-        return self._index.find_matching(any_place) & ~self._match_zone(volume.places)
+        labelled = unite(map(self._index.with_key, (*ZONES, *REGIONS)))
+        return labelled & ~self._match_zone(volume.places)
 
     def _match_zone(self, places: Iterable[tuple[str, str]]) -> int:
         """Nodes whose labels are a volume's; the newer label of a node answers for the older one of a volume."""
@@ -44,12 +43,8 @@ class VolumeZone:
                 # The scheduler passes over a label that it cannot read.
                 continue
             newer = ZONES[0] if key in ZONES else REGIONS[0]
-            labelled = index.find_matching(((Requirement(key, "Exists"),),))
-            matching = newest = 0
-            for value in values:
-                matching |= index.find_labelled(key, value)
-                newest |= index.find_labelled(newer, value)
-            nodes &= matching | (newest & ~labelled)
+            matching, newest = (unite(index.find_labelled(name, value) for value in values) for name in (key, newer))
+            nodes &= matching | (newest & ~index.with_key(key))
         return nodes
 
 
