@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..catalog.base import Driver, ModeRule, Probe
+from ..base.stored import serialize
+from ..catalog.base import Driver, ModeRule
 from ..catalog.versions import Version, parse
 from ..kube.labels import MANAGED_BY, MANAGER, SERVING_LABEL, SERVING_VALUE
 from .model import DriverRequest
@@ -54,9 +55,9 @@ def make_settings(
         "kubelet_dir": desired.kubelet_dir.rstrip("\\"),
         "pipes": list(rule.all_pipes),
         "ports": dict(rule.ports),
-        "liveness": _describe_probe(rule.liveness),
-        "readiness": _describe_probe(rule.readiness),
-        "registrar_liveness": _describe_probe(rule.registrar_liveness),
+        "liveness": rule.liveness and serialize(rule.liveness),
+        "readiness": rule.readiness and serialize(rule.readiness),
+        "registrar_liveness": rule.registrar_liveness and serialize(rule.registrar_liveness),
         "avoid_nodes": {label: list(values) for label, values in driver.avoid_nodes.items()},
         "host_process": rule.mode == "host_process",
         "max_volumes": release.max_volumes
@@ -123,12 +124,6 @@ def _choose_feature_states(driver: Driver, version: Version) -> dict[str, str]:
 def _choose_resources(rule: ModeRule, desired: DriverRequest) -> dict[str, Any]:
     overrides = {role: numbers for role, numbers in desired.resources.items() if numbers}
     return {role: dict(numbers) for role, numbers in {**rule.resources, **overrides}.items()}
-
-
-def _describe_probe(probe: Probe | None) -> dict[str, int] | None:
-    if probe is None:
-        return None
-    return {"delay": probe.delay, "timeout": probe.timeout, "period": probe.period, "failures": probe.failures}
 
 
 def _make_storage_class(driver: Driver, desired: DriverRequest) -> dict[str, Any]:

@@ -205,11 +205,6 @@ WIN32: dict[int, Meaning] = {
         "another process has the file open",
         "End that process, or wait for the end of a scan; run the play again.",
     ),
-    87: Meaning(
-        "bad_parameter",
-        "the service control manager refused a parameter",
-        "Report this as a bug with the command line.",
-    ),
     112: Meaning(
         "disk_full",
         "the disk is full",
@@ -239,18 +234,12 @@ WIN32: dict[int, Meaning] = {
         "of an unknown flag), it is not a service, or an antivirus scan delayed it",
         "Check the flags against the release, and the log. Otherwise exclude the install directory from real-time scans.",
     ),
-    1058: Meaning("start_failed", "the service is disabled", "Enable it, then run the play again."),
     1060: Meaning("service_missing", "the service does not exist", "Run the play again."),
     1061: Meaning("service_busy", "the service does not accept controls now", "Run the play again in a minute."),
     1067: Meaning(
         "start_failed",
         "the process ended unexpectedly",
         "Check the log, and for a second csi-proxy that serves the same pipes.",
-    ),
-    1068: Meaning(
-        "start_failed",
-        "a service that this one depends on did not start",
-        "Start the dependency.",
     ),
     1069: Meaning("start_failed", "the account of the service could not log on", "Let the service run as LocalSystem."),
     1072: Meaning("marked_for_deletion", "the service is marked for deletion", _RELEASE_OPEN_HANDLES),

@@ -75,10 +75,7 @@ class HandoverRun:
             # Nothing of this collection can be there.
             return self.finish(plan)
         lease = make_handover_lease(self._unbound, namespace, self._driver, self._notify)
-        try:
-            lease.take()
-        except ClusterError as error:
-            raise ClusterError(f"{error}. {self._describe_state(plan)}", error.reason, error.status) from error
+        lease.take()
         try:
             self._client = bind_client(self._unbound, lease.confirm)
             self._stage = HandoverExecutor(self._client, self._driver, self._plugin, self._notify)
@@ -116,15 +113,6 @@ class HandoverRun:
         self._stage.uncordon(node)
         return changed
 
-    def _describe_state(self, plan: Handover) -> str:
-        """The state of the Nodes, for the message of a run that may not change them."""
-        parts = {
-            "handed over": plan.done,
-            "still to hand over": plan.nodes,
-            "cordoned by a hand-over": self._stage.list_cordoned_nodes(),
-        }
-        return "; ".join(f"{part}: {', '.join(names) or 'none'}" for part, names in parts.items())
-
     def read_plan(self) -> Handover:
         plan = plan_handover(self._options["direction"], self._stage.observe(), self._options["replace"])
         if plan.refusal:
@@ -146,11 +134,7 @@ class HandoverRun:
     def hand_over_node(self, plan: Handover, node: str) -> bool:
         """Hand one Node over; whether there was anything to do."""
         if node not in plan.nodes:
-            if node in plan.done:
-                return False
-            raise ClusterError(
-                f"Node {node} is not to be handed over, expected one of {', '.join(plan.nodes) or 'none'}", "invalid"
-            )
+            return False
         return (
             self._hand_to_platform(plan, node)
             if self._options["direction"] == "to_platform"
