@@ -98,9 +98,6 @@ options:
       - The csi-proxy project publishes no binary, so only the digest identifies the file. The playbook C(kubewin.csi.build_csi_proxy)
         prints it.
     type: str
-  source_proxy:
-    description: URL of the HTTP proxy that the node uses for the download.
-    type: str
   source_check_revocation:
     description: Whether the node checks if the server certificate is revoked. Windows fails if it cannot reach the revocation list.
     type: bool

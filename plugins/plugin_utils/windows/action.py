@@ -100,7 +100,7 @@ class WindowsAction(ActionBase):
             ),
             "environment": (
                 any(self._task.environment or ()),
-                "Use the option source_proxy for a proxy; environment has no other effect.",
+                "Remove it: the host downloads without a proxy, from a server that it reaches (source), or gets a file of the controller.",
             ),
             "async": (bool(self._task.async_val), "Remove async and poll; the task has its own timeouts."),
         }

@@ -141,19 +141,16 @@ def _build_source(options: Mapping[str, Any], version: str) -> model.ExecutableS
             f"source: the file is {file_name}, expected csi-proxy {version} (version).",
             "Set csi_proxy_version, csi_proxy_source and csi_proxy_checksum of one release.",
         )
-    source = model.ExecutableSource(
-        location, options.get("source_proxy") or "", bool(options["source_check_revocation"])
-    )
-    for option, url in (("source", source.location if source.is_url else ""), ("source_proxy", source.proxy)):
-        # Not check_value: a refused URL may be a secret, and its text would show it.
-        refused = sorted(set(re.findall(r"[\s\x00-\x1f\x7f]", url)))
-        if refused:
-            raise ChangeRefusedError(
-                "bad_value",
-                f"{option}: {hide_url_secrets(url if '://' in url else f'http://{url}')} holds {' '.join(map(repr, refused))}, "
-                "expected a URL without blanks and control characters.",
-                "Write a blank as %20.",
-            )
+    source = model.ExecutableSource(location, bool(options["source_check_revocation"]))
+    # Not check_value: a refused URL may be a secret, and its text would show it.
+    refused = sorted(set(re.findall(r"[\s\x00-\x1f\x7f]", location))) if source.is_url else []
+    if refused:
+        raise ChangeRefusedError(
+            "bad_value",
+            f"source: {hide_url_secrets(location)} holds {' '.join(map(repr, refused))}, expected a URL without blanks and control "
+            "characters.",
+            "Write a blank as %20.",
+        )
     return source
 
 

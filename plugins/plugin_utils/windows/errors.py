@@ -272,7 +272,7 @@ START: dict[int, Meaning] = {
 DOWNLOAD = Meaning(
     "download_failed",
     "it was not transferred",
-    "Check the URL from the node, its DNS, firewalls and source_proxy; or name a file on the controller (source).",
+    "Check the URL from the node, its DNS and firewalls; or name a file on the controller (source).",
 )
 """a failed download in general; curl's own words, which are English, say why"""
 

@@ -74,7 +74,6 @@ class ExecutableSource:
     """Where the executable comes from: a URL that the node pulls, or a file on the controller that is streamed."""
 
     location: str
-    proxy: str = ""
     check_revocation: bool = True
 
     @property

@@ -50,7 +50,7 @@ def build_fetch_steps(source: model.ExecutableSource, identity: str) -> list[tup
 
 
 def _build_curl_arguments(source: model.ExecutableSource) -> list[str]:
-    """The options of every download; the addresses come as of :func:`render_fetch_input`."""
+    """The options of every download; the address comes as of :func:`render_fetch_input`."""
     arguments = ["-gfsSL", "--config", "-", "--retry", str(_RETRIES), "--retry-delay", str(_RETRY_DELAY)]
     arguments += ["--connect-timeout", "15", "--max-time", str(_ATTEMPT_SECONDS)]
     if not source.check_revocation:
@@ -83,22 +83,20 @@ def _enter(target: str) -> list[tuple[str, Command]]:
 
 
 def render_fetch_input(source: model.ExecutableSource) -> BinaryIO:
-    """Curl's configuration with both addresses, for its standard input.
+    """Curl's configuration with the address, for its standard input.
 
-    They may hold passwords or signatures. Process lists and audit logs of the node show command lines, and so does
-    ``-vvv`` on the controller.
+    It may hold a password or signature. Process lists and audit logs of the node show command lines, and so does ``-vvv`` on the
+    controller.
     """
-    addresses = {"url": source.location, **({"proxy": source.proxy} if source.proxy else {})}
-    lines = [name + ' = "' + re.sub(r'([\\"])', r"\\\1", value) + '"\n' for name, value in addresses.items()]
-    return io.BytesIO("".join(lines).encode())
+    return io.BytesIO(('url = "' + re.sub(r'([\\"])', r"\\\1", source.location) + '"\n').encode())
 
 
 def remove_secrets(text: str, source: model.ExecutableSource | None) -> str:
-    """``text`` without what is secret in the source's addresses: curl's messages may repeat a part of them."""
-    for address in (source.location, source.proxy) if source else ():
-        user = re.sub(r"^\w[\w+.-]*://", "", address).partition("/")[0].rpartition("@")[0]
-        for secret in (user, user.partition(":")[2], address.partition("?")[2]):
-            text = text.replace(secret, "(hidden)") if secret else text
+    """``text`` without what is secret in the source's address: curl's messages may repeat a part of it."""
+    address = source.location if source else ""
+    user = re.sub(r"^\w[\w+.-]*://", "", address).partition("/")[0].rpartition("@")[0]
+    for secret in (user, user.partition(":")[2], address.partition("?")[2]):
+        text = text.replace(secret, "(hidden)") if secret else text
     return text
 
 
