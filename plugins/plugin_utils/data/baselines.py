@@ -21,10 +21,6 @@ KEY = "baseline.jsonl"
 SET = "kubewin.io/baseline-set"
 
 
-class BaselineError(ClusterError):
-    """A baseline cannot be read or written."""
-
-
 class Baselines:
     """One set of baselines. namespace: of their ConfigMaps."""
 
@@ -37,12 +33,12 @@ class Baselines:
         return self._maps.describe_place(self._name_object(claim))
 
     def read(self, claim: str) -> Manifest | None:
-        """Read the baseline of a claim, None without one. Raises BaselineError if it cannot be read."""
+        """Read the baseline of a claim, None without one. Raises ClusterError if it cannot be read."""
         text = self._maps.read(self._name_object(claim))
         try:
             return None if text is None else from_json(text)
         except FormatError as error:
-            raise BaselineError(
+            raise ClusterError(
                 f"the baseline of {claim} cannot be read: {self.describe_location(claim)}: {error}. Remove it "
                 "(forget=true), then record a new one.",
                 "baseline_unreadable",
@@ -51,7 +47,7 @@ class Baselines:
     def write(self, claim: str, manifest: Manifest, append_only: Sequence[str]) -> Manifest:
         """Write a baseline; return it as it was written: with digests of folders if it is too large.
 
-        Raises BaselineError conflict if another run wrote one since `read`.
+        Raises ClusterError conflict if another run wrote one since `read`.
         """
         try:
             self._store(claim, manifest)
@@ -77,7 +73,7 @@ class Baselines:
         note = f"Content of the volume of {claim}, for {self._name}. {manifest.taken}\n"
 
         def refuse(_text: str) -> None:
-            raise BaselineError(
+            raise ClusterError(
                 f"{self.describe_location(claim)} was written by another run meanwhile. Run again.", "conflict"
             )
 

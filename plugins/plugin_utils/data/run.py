@@ -13,7 +13,7 @@ from ..kube.client import Client
 from ..kube.errors import ClusterError
 from ..kube.permissions import require_roles
 from . import explain
-from .baselines import BaselineError, Baselines
+from .baselines import Baselines
 from .compare import LOST, compare_manifests
 from .manifest import Manifest, summarize_counts
 from .observe import ReadableClaim, VolumeReader
@@ -146,14 +146,7 @@ class DataRun:
         entry = {"claim": claim, "volume": after.volume, "how": after.how}
         entry |= summarize_counts(after)
         if before is None:
-            try:
-                kept = self._baselines.write(claim, after, self._options["append_only"])
-            except BaselineError as error:
-                if error.reason != "conflict":
-                    raise
-                # Another run recorded one meanwhile, which this one keeps.
-                self._read(claim)
-                return
+            kept = self._baselines.write(claim, after, self._options["append_only"])
             self.changed = True
             self._report(entry, explain.describe_manifest(kept))
             return

@@ -259,7 +259,7 @@ class Client(Transport):
             field_manager=FIELD_MANAGER, query_params=[("fieldValidation", "Strict")],
         ).body  # fmt: skip
 
-    def evict(self, name: str, namespace: str, uid: str, *, dry_run: bool, version: str = "") -> str:
+    def evict(self, name: str, namespace: str, uid: str, *, version: str = "") -> str:
         """Evict the pod that was read; return why that is refused now, empty once it is accepted.
 
         It is refused by a disruption budget, or by admission: a policy, a webhook, a namespace that is being deleted and whose
@@ -267,8 +267,7 @@ class Client(Transport):
         that was changed or made anew, when its resourceVersion is given (pkg/registry/core/pod/storage/eviction.go compares it).
         """
         preconditions = {"uid": uid, **({"resourceVersion": version} if version else {})}
-        options = {"preconditions": preconditions, **({"dryRun": ["All"]} if dry_run else {})}
-        metadata = {"name": name, "namespace": namespace}
+        metadata, options = {"name": name, "namespace": namespace}, {"preconditions": preconditions}
         body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata, "deleteOptions": options}
         path = f"{kinds.POD.path(namespace, name)}/eviction"
         try:

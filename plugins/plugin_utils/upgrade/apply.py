@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from ..base.text import join_lines
@@ -21,7 +21,6 @@ from ..kube.daemon_set import ObservedDaemonSet
 from ..kube.errors import ClusterError
 from ..kube.modify import modify
 from ..kube.node import ObservedNode, Taint
-from ..kube.pod import PodFacts
 from ..kube.quiesce import Object, plan_cordon, plan_uncordon
 from .decide import ChangeObject, select_nodes_to_read, select_workloads_to_read
 from .journal import Journal, UpgradeTarget, UpgradeWorkload
@@ -192,7 +191,7 @@ class UpgradeExecutor:
         if action.kind == "evict":
             for pod in action.pods:
                 try:
-                    why = self._client.evict(pod.name, pod.namespace, pod.uid, dry_run=False, version=pod.version)
+                    why = self._client.evict(pod.name, pod.namespace, pod.uid, version=pod.version)
                 except ClusterError as error:
                     if error.status != 409:
                         raise
@@ -204,11 +203,6 @@ class UpgradeExecutor:
                     self._notify(f"{action.node}: {pod.title} is evicted")
             return
         modify(self._client, kinds.NODE, action.node, None, lambda node: _build_patch(node, action))
-
-    def dry_run_evictions(self, node: str, pods: Sequence[PodFacts]) -> list[str]:
-        """Return why the API server would refuse to evict these pods now."""
-        answers = [(pod, self._client.evict(pod.name, pod.namespace, pod.uid, dry_run=True)) for pod in pods]
-        return [f"{node}: {pod.title} may not be evicted now: {why}" for pod, why in answers if why]
 
 
 def _read_without_pods(listed: Mapping[str, Object]) -> dict[str, UpgradeNode]:

@@ -41,7 +41,6 @@ from .decide import (
     find_left_cordoned,
     record_external_changes,
 )
-from .drain import plan_drain
 from .explain import describe_plan, describe_unfinished
 from .journal import Journal, UpgradeTarget, format_time
 from .journal_store import NAMES, JournalStore
@@ -130,20 +129,7 @@ class Upgrade:
         journal = (
             stored if stored is not None and over else record_external_changes(self._start(stored, observed), observed)
         )
-        return journal, [*describe_plan(journal), *self._rehearse(journal, observed)]
-
-    def _rehearse(self, journal: Journal, observed: UpgradeObservation) -> list[str]:
-        """Describe what would block the first drains."""
-        waiting = [entry for entry in journal.nodes if entry.step == "waiting"]
-        lines: list[str] = []
-        if self.desired.hook == "wmco":
-            return lines
-        for entry in (entry for entry in waiting if entry.batch == waiting[0].batch and entry.node in observed.nodes):
-            pods = observed.nodes[entry.node].pods or ()
-            empty = plan_drain(pods, {}, observed.current_time)
-            lines += [f"{entry.node}: {why}" for why in empty.never]
-            lines += self.executor.dry_run_evictions(entry.node, empty.remaining)
-        return lines
+        return journal, describe_plan(journal)
 
     def open(self) -> Journal:
         """Return the journal that this run continues, stored. Requires the Lease."""

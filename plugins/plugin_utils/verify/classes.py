@@ -25,7 +25,9 @@ class ClassChoice:
 
 
 def find_misfit(driver: Driver, storage_class: Mapping[str, Any]) -> str:
-    """Return why a Windows pod cannot use a volume of this class, empty if it can."""
+    """Return why a Windows pod cannot use a volume of this class and driver, empty if it can."""
+    if storage_class.get("provisioner") != driver.name:
+        return f"its provisioner is {storage_class.get('provisioner')}, expected {driver.name}"
     parameters = {str(key).lower(): str(value) for key, value in (storage_class.get("parameters") or {}).items()}
     lacking = [key for key in driver.storage_class.required if not parameters.get(key.lower())]
     if lacking:
@@ -71,21 +73,12 @@ def choose_class(driver: Driver, requested: str, classes: Sequence[Mapping[str, 
 
 def _choose_requested(driver: Driver, requested: str, by_name: Mapping[str, Mapping[str, Any]]) -> ClassChoice:
     storage_class = by_name.get(requested)
-    fits = sorted(
-        name
-        for name, item in by_name.items()
-        if item.get("provisioner") == driver.name and not find_misfit(driver, item)
-    )
+    why = find_misfit(driver, storage_class) if storage_class is not None else "it does not exist"
+    if storage_class is not None and not why:
+        return _to_choice(storage_class)
+    fits = sorted(name for name, item in by_name.items() if not find_misfit(driver, item))
     suggestion = f" Suitable: {', '.join(fits)}." if fits else ""
-    if storage_class is None:
-        return ClassChoice(refusal=f"{driver.title}: StorageClass {requested} does not exist.{suggestion}")
-    if storage_class.get("provisioner") != driver.name:
-        text = f"{driver.title}: StorageClass {requested} has provisioner {storage_class.get('provisioner')}, expected {driver.name}.{suggestion}"
-        return ClassChoice(refusal=text)
-    why = find_misfit(driver, storage_class)
-    if why:
-        return ClassChoice(refusal=f"{driver.title}: StorageClass {requested} does not fit Windows: {why}.{suggestion}")
-    return _to_choice(storage_class)
+    return ClassChoice(refusal=f"{driver.title}: StorageClass {requested} does not fit: {why}.{suggestion}")
 
 
 def _to_choice(storage_class: Mapping[str, Any]) -> ClassChoice:

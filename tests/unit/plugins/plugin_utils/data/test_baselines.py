@@ -10,10 +10,11 @@ import re
 from dataclasses import replace
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.baselines import BaselineError, Baselines
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.baselines import Baselines
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compare import compare_manifests
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.explain import format_report
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import FileEntry, Manifest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from unit.plugins.plugin_utils.kube.fakes import ObjectStore, client_of
 
 KEPT = Manifest("shop", "data", "pv-1", "listing", "2026-11-21T10:00:00Z", (FileEntry("a.txt", "file", 3),), ())
@@ -56,7 +57,7 @@ def test_a_baseline_that_another_run_recorded_meanwhile_is_not_replaced() -> Non
     assert first.read(CLAIM) is second.read(CLAIM) is None
     first.write(CLAIM, KEPT, ())
     later = replace(KEPT, taken="2026-11-21T11:00:00Z")
-    with pytest.raises(BaselineError, match="was written by another run meanwhile") as raised:
+    with pytest.raises(ClusterError, match="was written by another run meanwhile") as raised:
         second.write(CLAIM, later, ())
     assert raised.value.reason == "conflict"
     assert first.read(CLAIM) == KEPT
@@ -86,6 +87,6 @@ def test_a_baseline_that_cannot_be_read_is_named() -> None:
     (path,) = store.things
     store.request("PATCH", path, {"metadata": {}, "data": {"baseline.jsonl": "{"}})
     message = r"the baseline of shop/data cannot be read: ConfigMap kubewin/kubewin-data-\w+: it is .*forget=true"
-    with pytest.raises(BaselineError, match=message) as unreadable:
+    with pytest.raises(ClusterError, match=message) as unreadable:
         baselines.read(CLAIM)
     assert unreadable.value.reason == "baseline_unreadable"

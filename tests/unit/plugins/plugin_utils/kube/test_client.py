@@ -439,7 +439,7 @@ def test_a_change_by_hand_is_undone_by_hand() -> None:
 
 def evicted(*answers: Any) -> tuple[str, Script]:
     made, script, dummy = client(*answers)
-    return made.evict("web-1", "shop", "u1", dry_run=False), script
+    return made.evict("web-1", "shop", "u1"), script
 
 
 def test_an_eviction_has_the_uid_that_was_read() -> None:

@@ -66,9 +66,9 @@ def test_none_that_fits_is_refused_with_what_is_wrong_with_each_and_what_to_make
 @pytest.mark.parametrize(
     ("requested", "expected"),
     [
-        ("none", "StorageClass none does not exist. Suitable: fits."),
-        ("other", f"StorageClass other has provisioner {VSPHERE.name}, expected {EBS.name}."),
-        ("linux", "StorageClass linux does not fit Windows: its file system is ext4"),
+        ("none", "StorageClass none does not fit: it does not exist. Suitable: fits."),
+        ("other", f"StorageClass other does not fit: its provisioner is {VSPHERE.name}, expected {EBS.name}."),
+        ("linux", "StorageClass linux does not fit: its file system is ext4"),
     ],
 )
 def test_the_requested_class_is_used_or_refused(requested: str, expected: str) -> None:
