@@ -102,7 +102,7 @@ class ActionModule(ClusterAction):
                 report["workload"] = read_workload(client, options["workload"], readiness)
             return ClusterFacts(lacking=lacking, events=list_failed_mounts(client), **report)
         except ClusterError as error:
-            return ClusterFacts(reason=error.reason, problem=str(error), **report)
+            return ClusterFacts(problem=str(error), **report)
 
     def _read_readiness(self, options: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
         """The readiness report, empty if there is none, and why."""
@@ -160,7 +160,6 @@ def build_host_facts(host: HostResult, variables: Mapping[str, Any]) -> HostFact
     return HostFacts(
         name=host.name,
         node=host.node,
-        reason="" if host.state else str(host.returned.get("reason") or ""),
         problem=host.unread,
         unmatched=str((host.nodes.get("errors") or {}).get(host.name) or ""),
         state=host.state,

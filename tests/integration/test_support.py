@@ -241,8 +241,8 @@ def test_what_is_wrong_is_named_the_next_thing_to_fix_first(planted: Lab, invent
     # The account of the lab does not hold the role of preflight.
     assert kinds[:4] == [
         ("CSI-X06", "ClusterRole kubewin-preflight"),
-        ("CSI-X08", "host win-3"),
         ("CSI-X13", "host win-2"),
+        ("CSI-X13", "host win-3"),
         ("CSI-X15", "host win-1"),
     ]
     assert kinds[-2:] == [("CSI-X23", f"Pod {NAMESPACE}/shop-0"), ("CSI-X19", f"Pod {NAMESPACE}/shop-0")]

@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import Any
 
 from ..base.findings import Severity
@@ -89,13 +88,12 @@ class ControllerPackages:
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """One Windows host. transport: how it logs on. problem, reason: why it was not read. state: RV(csi_proxy) of csi_proxy_info."""
+    """One Windows host. transport: how it logs on. problem: why it was not read. state: RV(csi_proxy) of csi_proxy_info."""
 
     name: str
     connection: str = "winrm"
     transport: str = ""
     password: bool = True
-    reason: str = ""
     problem: str = ""
     node: str = ""
     unmatched: str = ""
@@ -104,12 +102,11 @@ class HostFacts:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """The cluster. problem, reason: why it was not read. lacking: rules by role. events: (object, message, node) of failed mounts.
+    """The cluster. problem: why it was not read. lacking: rules by role. events: (object, message, node) of failed mounts.
 
     findings: blockers and warnings of the readiness report. unread: why there is no report. workload: the only one to diagnose.
     """
 
-    reason: str = ""
     problem: str = ""
     lacking: Mapping[str, Sequence[str]] = field(default_factory=dict)
     events: Sequence[tuple[str, str, str]] = ()
@@ -132,14 +129,13 @@ class WorkloadPod:
 class WorkloadFacts:
     """A workload by the name that was asked for ("shop/orders-0"). verdict: its entry in the readiness report, None if it is not there.
 
-    causes: findings of the report that stop it. known_names: names of the workloads of the report.
+    causes: findings of the report that stop it.
     """
 
     name: str
     verdict: Mapping[str, Any] | None
     causes: Sequence[Mapping[str, Any]] = ()
     pods: Sequence[WorkloadPod] = ()
-    known_names: Sequence[str] = ()
 
     def select_nodes(self) -> set[str]:
         return {pod.node for pod in self.pods if pod.node}
@@ -244,13 +240,9 @@ def _is_below(release: str, minimum: str) -> bool:
 def _diagnose_cluster(cluster: ClusterFacts) -> Iterator[Diagnosis]:
     if cluster.problem:
         problem, remedy = _split_problem(cluster.problem)
-        expected = {
-            "configuration": "a kubeconfig with a context of this cluster",
-            "unauthorized": "credentials that the API server accepts",
-            "unreachable": "an API server that answers",
-        }.get(cluster.reason, "the API server answers")
-        ids = {"configuration": "CSI-X03", "unauthorized": "CSI-X04", "unreachable": "CSI-X05"}
-        yield Diagnosis("cluster", ids.get(cluster.reason, "CSI-X05"), "blocker", "cluster", problem, expected, remedy)
+        yield Diagnosis(
+            "cluster", "CSI-X05", "blocker", "cluster", problem, "an API server that answers this account", remedy
+        )
         return
     for role, rules in cluster.lacking.items():
         severity: Severity = "blocker" if role == "kubewin-preflight" else "warning"
@@ -292,18 +284,10 @@ def _diagnose_unreached_host(host: HostFacts, title: str) -> Diagnosis:
         remedy = "Set ansible_password for the host, from a vault or the AWX Machine credential."
         expected = "credentials of an administrator"
         return Diagnosis("connection", "CSI-X07", "blocker", title, "no password is set", expected, remedy)
-    reasons = {
-        "access_denied": ("CSI-X08", "an account that may log on and is an administrator"),
-        "quota_exceeded": ("CSI-X09", "fewer shells and operations than WinRM allows"),
-        "remote_shell_disabled": ("CSI-X11", "WinRM with remote shells, or the connection ssh"),
-        "connection_configuration": ("CSI-X11", "a connection that this controller can open"),
-        "unsupported_connection": ("CSI-X11", "the connection winrm, psrp or ssh"),
-        "not_windows": ("CSI-X12", "a Windows host that runs cmd.exe"),
-        "no_cmd": ("CSI-X12", "a Windows host that runs cmd.exe"),
-        "delayed_expansion": ("CSI-X12", "cmd.exe without delayed expansion"),
-    }
-    name, expected = reasons.get(host.reason, ("CSI-X13", "the host answers"))
-    return Diagnosis("connection", name, "blocker", title, problem, expected, remedy or "See the connection's options.")
+    remedy = remedy or "See the connection's options."
+    return Diagnosis(
+        "connection", "CSI-X13", "blocker", title, problem, "a Windows host that answers an administrator", remedy
+    )
 
 
 def _diagnose_csi_proxy(state: Mapping[str, Any], title: str) -> Iterator[Diagnosis]:
@@ -428,10 +412,9 @@ def _diagnose_hosts_of_mounts(events: Sequence[tuple[str, str, str]]) -> Iterato
 def _diagnose_workload(workload: WorkloadFacts, is_explained: bool) -> Iterator[Diagnosis]:
     title = f"workload {workload.name}"
     if workload.verdict is None and not workload.pods:
-        similar_names = get_close_matches(workload.name, workload.known_names, 3)
         yield Diagnosis(
             "workload", "CSI-X22", "blocker", title, "no workload with volumes on Windows and no pod has this name",
-            f"one of {', '.join(similar_names or workload.known_names[:3])}" if workload.known_names else "a workload with volumes on Windows",
+            "a workload with volumes on Windows, as the readiness report lists them",
             "Correct kubewin_workload: namespace/name of a pod or of its controller.",
         )  # fmt: skip
     for pod in workload.pods:

@@ -131,7 +131,7 @@ def read_workload(client: Client, name: str, report: Mapping[str, Any]) -> Workl
     of_nodes = [entry for entry in report["findings"] if entry["object"] in nodes and entry["id"] in ids]
     if any(entry["severity"] == "blocker" for entry in of_nodes):
         findings = [*of_nodes, *(entry for entry in findings if entry["id"] != "CSI-W20" and entry not in of_nodes)]
-    return WorkloadFacts(name, verdict, findings, pods, sorted(workloads))
+    return WorkloadFacts(name, verdict, findings, pods)
 
 
 def _order_warning(event: Object) -> tuple[bool, float]:

@@ -9,7 +9,6 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from difflib import get_close_matches
 
 from ..base.findings import Finding
 from ..catalog.target import CurrentReleases, find_impossible_targets
@@ -131,16 +130,12 @@ def _check_pauses(desired: UpgradeRequest, nodes: Collection[str]) -> list[str]:
 
 def _check_approvals(confirmed: Sequence[str], nodes: Collection[str]) -> list[str]:
     """Refuse an approval of a pause that does not exist: the run would pause again and not say why."""
-    problems = []
-    for name in confirmed:
-        if name != "canary" and name not in nodes and not re.fullmatch(r"batch-[1-9][0-9]*", name):
-            similar_names = get_close_matches(name, ["canary", "batch-1", *sorted(nodes)], 1)
-            problems.append(
-                f"kubewin_upgrade_confirmed has {name!r}, expected canary, batch-1 or another batch, or a Node of this "
-                f"upgrade, as the paused run named it."
-                + (f" Did you mean {similar_names[0]}?" if similar_names else "")
-            )
-    return problems
+    return [
+        f"kubewin_upgrade_confirmed has {name!r}, expected canary, batch-1 or another batch, or a Node of this upgrade, as the paused "
+        "run named it."
+        for name in confirmed
+        if name != "canary" and name not in nodes and not re.fullmatch(r"batch-[1-9][0-9]*", name)
+    ]
 
 
 def check_same_request(journal: Journal, desired: UpgradeRequest) -> None:

@@ -75,16 +75,16 @@ def test_a_kubelet_above_the_api_server_is_refused_unless_openshift_is_updated_f
 
 
 @pytest.mark.parametrize("resumed", [False, True], ids=["new", "resumed"])
-def test_an_approval_of_no_pause_is_refused_with_the_nearest(resumed: bool) -> None:
+def test_an_approval_of_no_pause_is_refused(resumed: bool) -> None:
     desired, now = UpgradeRequest("x", "tasks", pause=("canary",)), observed(win_1="v1.36.0")
     journal = begin(desired, now)
 
     def run(*confirmed: str) -> object:
         return resume(journal, desired, now, confirmed) if resumed else begin(desired, now, confirmed)
 
-    with pytest.raises(UpgradeRefusedError, match=r"kubewin_upgrade_confirmed has 'canry', .* Did you mean canary\?"):
+    with pytest.raises(UpgradeRefusedError, match="kubewin_upgrade_confirmed has 'canry', expected canary, batch-1"):
         run("canry")
-    with pytest.raises(UpgradeRefusedError, match=r"'win_2'.* Did you mean win_1\?"):
+    with pytest.raises(UpgradeRefusedError, match="'win_2'"):
         run("canary", "win_2")
     assert run("canary", "batch-2", "win_1")
 
