@@ -84,7 +84,7 @@ def journal(lab: Lab, host: str) -> list[str]:
 def bare(line: str) -> str:
     """A line without what differs from run to run: widths of columns, seconds, and how playbook and inventory are called."""
     line = re.sub(r"^  \d+ s of ", "  SECONDS of ", line.rstrip())
-    line = re.sub(r"ansible-playbook -i \S+ \S*\b(verify)(\.yml)?$", r"ansible-playbook \1", line)
+    line = re.sub(r"ansible-playbook -i \S+ kubewin\.csi\.(verify)$", r"ansible-playbook \1", line)
     return re.sub(r"(?<=\S) {2,}", "  ", line)
 
 
@@ -201,7 +201,7 @@ def test_a_stopped_service_makes_the_gate_red_although_its_pod_stays_ready(
     end = "\n".join(run.lines[-30:])
     assert "csi-proxy" in end
     assert "win-2" in end
-    assert "playbooks/enable_csi.yml" in run.screen
+    assert "kubewin.csi.enable_csi" in run.screen
     assert max(map(len, run.lines)) < 2000
     with capsys.disabled():
         print(f"\nlines on the screen: a gate that fails {len(run.lines)}")

@@ -205,7 +205,7 @@ def test_a_node_without_csi_proxy_and_one_with_outdated_volumes_fail_and_another
     assert all(proof["error"] in result(run)["msg"] for proof in (dead, older))
     assert result(run)["reason"] == "verify_failed"
     assert result(run)["proven"] == {"vsphere": ["win-1"]}
-    assert "diagnose.yml" in run.summary["next"][0]
+    assert "kubewin.csi.diagnose" in run.summary["next"][0]
     assert nothing_is_left(ready)
 
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +13,6 @@ from typing import Any
 
 from .inputs import INPUTS
 
-PLAYBOOKS = frozenset(name for rule in INPUTS.values() for name in rule.playbooks)
 # A command in a remedy, which does not know how the run was started.
 _REMEDY = re.compile(
     r"ansible-playbook -i inventory\.yml kubewin\.csi\.(?P<following>\w+(?: -e [\w.]+=[\w./,-]*[\w/])*)"
@@ -25,10 +23,9 @@ _REMEDY = re.compile(
 class Invocation:
     """How this run was started.
 
-    playbook: as it was typed. dry: options of a dry run. awx: whether AWX started it, where no command line exists.
+    dry: options of a dry run. awx: whether AWX started it, where no command line exists.
     """
 
-    playbook: str = ""
     inventories: tuple[str, ...] = ()
     limit: str = ""
     extra: tuple[str, ...] = ()
@@ -38,10 +35,8 @@ class Invocation:
     @classmethod
     def of(cls, arguments: Mapping[str, Any], folder: str, *, awx: bool) -> Invocation:
         """From Ansible's parsed command line. folder: the working directory; paths below it are shown relative to it."""
-        typed = arguments.get("args") or ()
         below = folder.rstrip("/") + "/"
         return cls(
-            playbook=str(typed[0]) if typed else "",
             inventories=tuple(str(inventory).removeprefix(below) for inventory in arguments.get("inventory") or ()),
             limit=str(arguments.get("subset") or ""),
             extra=tuple(map(str, arguments.get("extra_vars") or ())),
@@ -69,7 +64,7 @@ def render_command(run: Invocation, following: str, *, keep_dry_run: bool = Fals
     return shlex.join(
         [
             *words,
-            _locate_playbook(run.playbook, name),
+            f"kubewin.csi.{name}",
             *_repeat_extra_variables(run.extra, name, arguments),
             *arguments,
             *dry,
@@ -80,15 +75,6 @@ def render_command(run: Invocation, following: str, *, keep_dry_run: bool = Fals
 def repeat_invocation(text: str, run: Invocation) -> str:
     """A text whose remedies call our playbooks with the inventory and the access to the cluster of this run."""
     return _REMEDY.sub(lambda match: render_command(replace(run, limit=""), match["following"]), text)
-
-
-def _locate_playbook(typed: str, name: str) -> str:
-    """Our playbook beside the one that was typed, by its full name where that one is another's."""
-    folder, file = posixpath.split(typed)
-    is_playbook = file.removesuffix(".yml").removesuffix(".yaml").replace("-", "_") in PLAYBOOKS
-    if not folder or not is_playbook or "playbooks" not in folder.split("/"):
-        return f"kubewin.csi.{name}"
-    return posixpath.join(folder, f"{name}.yml")
 
 
 def _repeat_extra_variables(extra: Sequence[str], name: str, arguments: Sequence[str]) -> Iterator[str]:

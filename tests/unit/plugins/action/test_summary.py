@@ -50,7 +50,7 @@ def test_a_failed_run_keeps_the_reason_and_the_next_step(
     kept = result["ansible_stats"]["data"]["kubewin_summary"]
     assert kept["failure"] == "win-1 has no room"
     following = "enable_csi" if options else "remove"
-    assert kept["next"] == [f"ansible-playbook -i hosts.yml playbooks/{following}.yml"]
+    assert kept["next"] == [f"ansible-playbook -i hosts.yml kubewin.csi.{following}"]
     shown = capsys.readouterr().out
     # The other form names the command of another playbook.
     heading = "Next:" if options else "Next, when that is fixed:"
@@ -62,7 +62,7 @@ def test_only_a_failed_dry_run_is_followed_by_a_dry_run(
     monkeypatch: pytest.MonkeyPatch, failure: str, option: str
 ) -> None:
     result = run(monkeypatch, check=True, result={"msg": failure}, next=["remove"])
-    assert result["summary"]["next"] == [f"ansible-playbook -i hosts.yml playbooks/remove.yml{option}"]
+    assert result["summary"]["next"] == [f"ansible-playbook -i hosts.yml kubewin.csi.remove{option}"]
 
 
 def test_a_summary_that_cannot_be_written_is_still_a_statistic(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_status_is_followed_by_diagnose_where_a_node_is_not_green(monkeypatch: p
     result = run(
         monkeypatch, nodes=True, accept_unproven=True, registered={"kubewin_inputs": inputs, "hostvars": hosts}
     )
-    assert [command.split("/")[-1] for command in result["summary"]["next"]] == ["diagnose.yml"]
+    assert [command.split()[-1] for command in result["summary"]["next"]] == ["kubewin.csi.diagnose"]
 
 
 def test_a_written_summary_is_also_the_jobs_statistic(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_a_failed_task_may_name_the_command_that_helps(monkeypatch: pytest.Monke
     result = {"msg": "csi-proxy is in use", "next": ["remove -e kubewin_drivers=smb"]}
     failed = {"ansible_failed_result": result, "ansible_failed_task": {"name": "Check"}}
     kept = run(monkeypatch, rescue=True, registered=failed)["summary"]
-    assert kept["next"] == ["ansible-playbook -i hosts.yml playbooks/remove.yml -e kubewin_drivers=smb"]
+    assert kept["next"] == ["ansible-playbook -i hosts.yml kubewin.csi.remove -e kubewin_drivers=smb"]
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_a_dry_removal_of_csi_proxy_is_followed_by_the_removal(
     kept = run(monkeypatch, check=check, removed=True, registered=registered)["summary"]
     host = "win-1" if changed else "no host"
     assert kept["lines"] == [f"csi-proxy {'would be' if check else 'was'} removed from {host}"]
-    assert [words.rpartition("/")[2] for words in kept["next"]] == [f"{name}.yml" for name in expected]
+    assert [words.rpartition(" ")[2] for words in kept["next"]] == [f"kubewin.csi.{name}" for name in expected]
 
 
 def test_a_removal_of_drivers_and_csi_proxy_has_one_summary(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,7 +269,7 @@ def test_a_dry_removal_of_drivers_is_followed_by_the_removal(monkeypatch: pytest
         "kubewin_removed": {"lines": ["would remove DaemonSet vsphere"], "next": ["remove"]},
     }
     kept = run(monkeypatch, check=True, removed=True, registered=registered)["summary"]
-    assert kept["next"] == ["ansible-playbook -i hosts.yml playbooks/remove.yml"]
+    assert kept["next"] == ["ansible-playbook -i hosts.yml kubewin.csi.remove"]
 
 
 def test_a_removal_names_a_host_that_it_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,7 +288,10 @@ def test_a_status_that_read_no_host_fails_and_names_the_hosts(
 ) -> None:
     kept = run(monkeypatch, nodes=True, accept_unproven=True)["summary"]
     assert kept["failure"] == "win-1: not read, expected at least one Windows host that can be read."
-    assert (kept["outcome"], [words.rpartition("/")[2] for words in kept["next"]]) == ("failed", ["diagnose.yml"])
+    assert (kept["outcome"], [words.rpartition(" ")[2] for words in kept["next"]]) == (
+        "failed",
+        ["kubewin.csi.diagnose"],
+    )
     assert "The run failed:\n  win-1: not read" in capsys.readouterr().out
 
 

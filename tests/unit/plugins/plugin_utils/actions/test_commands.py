@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.commands import (
     Invocation,
     lacks_extra_variables,
@@ -16,28 +15,17 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.commands impor
 )
 
 
-def typed(playbook: str, *extra: str, awx: bool = False, **more: Any) -> Invocation:
-    arguments = {"args": (playbook,), "inventory": ["/srv/site/inventory.yml"], "extra_vars": extra, **more}
+def typed(*extra: str, awx: bool = False, **more: Any) -> Invocation:
+    arguments = {"inventory": ["/srv/site/inventory.yml"], "extra_vars": extra, **more}
     return Invocation.of(arguments, "/srv/site", awx=awx)
 
 
-@pytest.mark.parametrize(
-    ("playbook", "expected"),
-    [
-        ("kubewin.csi.enable_csi", "ansible-playbook -i inventory.yml kubewin.csi.verify"),
-        ("playbooks/enable-csi.yml", "ansible-playbook -i inventory.yml playbooks/verify.yml"),
-        ("/opt/csi/playbooks/status.yml", "ansible-playbook -i inventory.yml /opt/csi/playbooks/verify.yml"),
-        ("site.yml", "ansible-playbook -i inventory.yml kubewin.csi.verify"),
-        ("playbooks/site.yml", "ansible-playbook -i inventory.yml kubewin.csi.verify"),
-    ],
-)
-def test_a_command_calls_the_playbook_as_the_user_does(playbook: str, expected: str) -> None:
-    assert render_command(typed(playbook), "verify") == expected
+def test_a_command_calls_the_playbook_of_the_collection() -> None:
+    assert render_command(typed(), "verify") == "ansible-playbook -i inventory.yml kubewin.csi.verify"
 
 
 def test_limit_files_and_harmless_variables_are_repeated_and_nothing_else() -> None:
     run = typed(
-        "kubewin.csi.enable_csi",
         "@my vars.yml",
         "kubewin_kubeconfig=/home/me/config ansible_password=hunter2",
         '{"ansible_password": "hunter2"}',
@@ -53,20 +41,20 @@ def test_limit_files_and_harmless_variables_are_repeated_and_nothing_else() -> N
 
 
 def test_a_kubeconfig_that_is_given_as_what_it_holds_is_not_repeated() -> None:
-    run = typed("kubewin.csi.enable_csi", "kubewin_kubeconfig='{\"users\": 1}'")
+    run = typed("kubewin_kubeconfig='{\"users\": 1}'")
     assert "users" not in render_command(run, "verify")
 
 
 def test_a_failed_dry_run_is_repeated_as_a_dry_run() -> None:
-    run = typed("kubewin.csi.enable_csi", check=True, diff=True)
+    run = typed(check=True, diff=True)
     expected = "ansible-playbook -i inventory.yml kubewin.csi.enable_csi"
     assert render_command(run, "enable_csi", keep_dry_run=True) == f"{expected} --check --diff"
     assert render_command(run, "enable_csi") == expected
-    assert render_command(typed("kubewin.csi.enable_csi", diff=True), "enable_csi", keep_dry_run=True) == expected
+    assert render_command(typed(diff=True), "enable_csi", keep_dry_run=True) == expected
 
 
 def test_in_awx_a_job_template_is_named() -> None:
-    run = typed("playbooks/enable_csi.yml", awx=True)
+    run = typed(awx=True)
     assert render_command(run, "verify") == "launch the job template of kubewin.csi.verify"
     assert render_command(run, "upgrade -e kubewin_upgrade_confirmed=canary") == (
         "launch the job template of kubewin.csi.upgrade with kubewin_upgrade_confirmed=canary"
@@ -74,7 +62,7 @@ def test_in_awx_a_job_template_is_named() -> None:
 
 
 def test_an_approval_takes_the_place_of_the_one_before() -> None:
-    run = typed("kubewin.csi.upgrade", "kubewin_upgrade_pause=batches", "kubewin_upgrade_confirmed=batch-1")
+    run = typed("kubewin_upgrade_pause=batches", "kubewin_upgrade_confirmed=batch-1")
     assert render_command(run, "upgrade -e kubewin_upgrade_confirmed=batch-2") == (
         "ansible-playbook -i inventory.yml kubewin.csi.upgrade -e kubewin_upgrade_pause=batches "
         "-e kubewin_upgrade_confirmed=batch-2"
@@ -86,13 +74,11 @@ def test_a_remedy_calls_its_playbook_with_the_inventory_and_the_cluster_of_the_r
         "it is ours. Hand over: ansible-playbook -i inventory.yml kubewin.csi.handover -e kubewin_drivers=smb "
         "-e kubewin_handover=to_platform; or remove it."
     )
-    run = typed(
-        "playbooks/enable-csi.yml", "kubewin_context=prod", "kubewin_drivers=vsphere,smb", inventory=["prod/hosts.yml"]
-    )
+    run = typed("kubewin_context=prod", "kubewin_drivers=vsphere,smb", inventory=["prod/hosts.yml"])
     assert repeat_invocation(remedy, run) == (
-        "it is ours. Hand over: ansible-playbook -i prod/hosts.yml playbooks/handover.yml -e kubewin_context=prod "
+        "it is ours. Hand over: ansible-playbook -i prod/hosts.yml kubewin.csi.handover -e kubewin_context=prod "
         "-e kubewin_drivers=smb -e kubewin_handover=to_platform; or remove it."
     )
     assert repeat_invocation("Run ansible-playbook -i inventory.yml kubewin.csi.status.", run) == (
-        "Run ansible-playbook -i prod/hosts.yml playbooks/status.yml -e kubewin_context=prod -e kubewin_drivers=vsphere,smb."
+        "Run ansible-playbook -i prod/hosts.yml kubewin.csi.status -e kubewin_context=prod -e kubewin_drivers=vsphere,smb."
     )
