@@ -165,11 +165,9 @@ results:
       type: str
 reason:
   description:
-    - Stable key of the failure, one of V(refused), V(claim_gone), V(claim_changed),
-      V(volume_gone), V(foreign_volume), V(same_handle), V(unknown_finalizer), V(claims_at_risk), V(not_quiet), V(data_differs),
-      V(not_comparable), V(admission_refused), V(timeout), V(no_node), V(locked), V(taken_over), V(record_unreadable),
-      V(too_large), V(configuration), V(forbidden), V(unreachable), V(unauthorized), V(too_many_requests),
-      V(interrupted), V(conflict), V(invalid), V(exec_failed), V(api_error).
+    - Stable key of the failure, one of V(refused), V(claim_gone), V(claim_changed), V(volume_gone), V(foreign_volume), V(same_handle),
+      V(unknown_finalizer), V(claims_at_risk), V(not_quiet), V(data_differs), V(not_comparable), V(timeout), V(no_node), V(taken_over),
+      V(record_unreadable), V(too_large), V(interrupted), V(exec_failed) or a word of M(kubewin.csi.driver_apply).
   returned: failure
   type: str
   sample: refused

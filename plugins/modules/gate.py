@@ -116,8 +116,8 @@ gate:
       type: str
 reason:
   description:
-    - Stable key of the failure, one of V(gate_red), V(gate_timeout), V(gate_unproven),
-      V(no_nodes), V(forbidden), V(unreachable), V(unauthorized), V(configuration), V(too_many_requests), V(api_error).
+    - Stable key of the failure, one of V(gate_red), V(gate_timeout), V(gate_unproven), V(no_nodes) or a word of
+      M(kubewin.csi.driver_apply).
   returned: failure
   type: str
   sample: gate_timeout

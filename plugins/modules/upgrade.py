@@ -307,9 +307,9 @@ data:
   elements: str
 reason:
   description:
-    - Stable key of the failure, one of V(stopped), V(paused), V(volumes_changed), V(data_differs), V(refused), V(locked), V(taken_over),
-      V(journal_unreadable), V(too_large), V(interrupted), V(configuration), V(forbidden), V(unreachable), V(unauthorized),
-      V(too_many_requests), V(conflict), V(invalid), V(api_error), or the key of the gate, the verification or the readiness report.
+    - Stable key of the failure, one of V(stopped), V(paused), V(volumes_changed), V(data_differs), V(refused), V(taken_over),
+      V(journal_unreadable), V(too_large), V(interrupted), a word of M(kubewin.csi.driver_apply), or the key of the gate, the verification
+      or the readiness report.
   returned: failure
   type: str
   sample: stopped

@@ -178,9 +178,8 @@ report:
   type: str
 reason:
   description:
-    - Stable key of the failure, one of V(verify_failed), V(refused), V(left_behind),
-      V(interrupted), V(configuration), V(forbidden), V(unreachable), V(unauthorized), V(too_many_requests),
-      V(admission_refused), V(api_error).
+    - Stable key of the failure, one of V(verify_failed), V(refused), V(left_behind), V(interrupted) or a word of
+      M(kubewin.csi.driver_apply).
   returned: failure
   type: str
   sample: verify_failed

@@ -179,9 +179,8 @@ plan:
   elements: str
 reason:
   description:
-    - Stable key of the failure, one of V(data_differs), V(refused), V(baseline_unreadable), V(not_found), V(not_bound), V(in_use),
-      V(not_comparable), V(no_node), V(helper_failed), V(left_behind), V(cut), V(conflict), V(interrupted), V(configuration),
-      V(forbidden), V(unreachable), V(unauthorized), V(too_many_requests), V(admission_refused), V(api_error).
+    - Stable key of the failure, one of V(data_differs), V(refused), V(baseline_unreadable), V(not_bound), V(in_use), V(not_comparable),
+      V(no_node), V(helper_failed), V(left_behind), V(cut), V(interrupted) or a word of M(kubewin.csi.driver_apply).
   returned: failure
   type: str
   sample: data_differs
