@@ -33,6 +33,16 @@ def build_resources(cpu: str, memory: str, most: str) -> Mapping[str, Mapping[st
     return {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": most}}
 
 
+def build_probe(delay: int, timeout: int, period: int, failures: int) -> Mapping[str, int]:
+    """A probe's numbers as templates read them, in seconds (failures: a count)."""
+    return {"delay": delay, "timeout": timeout, "period": period, "failures": failures}
+
+
+def build_rule(groups: tuple[str, ...], resources: tuple[str, ...], verbs: tuple[str, ...]) -> Mapping[str, list[str]]:
+    """A rule as rbac.authorization.k8s.io/v1 PolicyRule."""
+    return {"apiGroups": list(groups), "resources": list(resources), "verbs": list(verbs)}
+
+
 @dataclass(frozen=True, slots=True)
 class Release:
     """One release of a driver and what differs from release to release.
@@ -52,16 +62,6 @@ class Release:
     def map_images_of(self, mode: str) -> dict[str, str]:
         """The images of this release in a mode, by role."""
         return {**self.images, **self.mode_images.get(mode, {})}
-
-
-@dataclass(frozen=True, slots=True)
-class Probe:
-    """A liveness probe's numbers, in seconds (failures: a count)."""
-
-    delay: int
-    timeout: int
-    period: int
-    failures: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +88,9 @@ class ModeRule:
     pipes: tuple[str, ...] = ()
     beta_pipes: tuple[str, ...] = ()
     ports: Mapping[str, int] = field(default_factory=dict)
-    liveness: Probe | None = None
-    readiness: Probe | None = None
-    registrar_liveness: Probe | None = None
+    liveness: Mapping[str, int] | None = None
+    readiness: Mapping[str, int] | None = None
+    registrar_liveness: Mapping[str, int] | None = None
     min_kubernetes: str = "1.20"
     min_containerd: str | None = None
     any_windows: bool = False
@@ -144,19 +144,6 @@ class FeatureStates:
     def find_shipped(self, version: Version) -> Mapping[str, str]:
         """What upstream installs with a release."""
         return _find_value(self.shipped_before, version, self.shipped)
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One RBAC rule."""
-
-    groups: tuple[str, ...]
-    resources: tuple[str, ...]
-    verbs: tuple[str, ...]
-
-    def to_object(self) -> dict[str, list[str]]:
-        """As rbac.authorization.k8s.io/v1 PolicyRule."""
-        return {"apiGroups": list(self.groups), "resources": list(self.resources), "verbs": list(self.verbs)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,10 +243,10 @@ class Driver:
     default_version: str
     controller: Controller
     csi_driver: Mapping[str, Any]
-    cluster_rules: tuple[Rule, ...]
+    cluster_rules: tuple[Mapping[str, list[str]], ...]
     storage_class: StorageClass
     role_label: str | None = None
-    namespace_rules: tuple[Rule, ...] = ()
+    namespace_rules: tuple[Mapping[str, list[str]], ...] = ()
     csi_driver_before: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     priority_class: str = "system-node-critical"
     max_unavailable: str = "1"

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..base.stored import serialize
 from ..catalog.base import Driver, ModeRule
 from ..catalog.versions import Version, parse
 from ..kube.labels import MANAGED_BY, MANAGER, SERVING_LABEL, SERVING_VALUE
@@ -55,9 +54,9 @@ def make_settings(
         "kubelet_dir": desired.kubelet_dir.rstrip("\\"),
         "pipes": list(rule.all_pipes),
         "ports": dict(rule.ports),
-        "liveness": rule.liveness and serialize(rule.liveness),
-        "readiness": rule.readiness and serialize(rule.readiness),
-        "registrar_liveness": rule.registrar_liveness and serialize(rule.registrar_liveness),
+        "liveness": rule.liveness,
+        "readiness": rule.readiness,
+        "registrar_liveness": rule.registrar_liveness,
         "avoid_nodes": {label: list(values) for label, values in driver.avoid_nodes.items()},
         "host_process": rule.mode == "host_process",
         "max_volumes": release.max_volumes
@@ -71,8 +70,8 @@ def make_settings(
         "resources": _choose_resources(rule, desired),
         # The field came with Kubernetes 1.24; older servers refuse a field they do not know.
         "os_name": kubernetes.release >= parse("1.24.0").release,
-        "cluster_rules": [entry.to_object() for entry in driver.cluster_rules],
-        "namespace_rules": [entry.to_object() for entry in driver.namespace_rules],
+        "cluster_rules": list(driver.cluster_rules),
+        "namespace_rules": list(driver.namespace_rules),
         "storage_class": _make_storage_class(driver, desired),
         "options": dict(desired.options),
     }

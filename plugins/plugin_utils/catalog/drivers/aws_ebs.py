@@ -21,10 +21,10 @@ _RESOURCES = {"driver": base.build_resources("10m", "40Mi", "256Mi"), "registrar
 _HEALTH = {"health": 9808, "registrar_health": 9809}
 # Upstream keeps the numbers there; as a HostProcess container they are the node's, where vSphere has 9808.
 _HOST_HEALTH = {"health": 9818, "registrar_health": 9819}
-_LIVENESS = base.Probe(delay=10, timeout=3, period=10, failures=5)
-_READINESS = base.Probe(delay=0, timeout=3, period=5, failures=3)
+_LIVENESS = base.build_probe(delay=10, timeout=3, period=10, failures=5)
+_READINESS = base.build_probe(delay=0, timeout=3, period=5, failures=3)
 # Upstream leaves the count of failures to the API's default.
-_REGISTRAR_LIVENESS = base.Probe(delay=30, timeout=15, period=90, failures=3)
+_REGISTRAR_LIVENESS = base.build_probe(delay=30, timeout=15, period=90, failures=3)
 
 
 # Sidecars of charts before 2.45.0.
@@ -137,9 +137,9 @@ DRIVER = base.Driver(
     ),
     csi_driver={"attachRequired": True, "podInfoOnMount": False, "fsGroupPolicy": "File"},
     cluster_rules=(
-        base.Rule(groups=("storage.k8s.io",), resources=("volumeattachments",), verbs=("get", "list", "watch")),
-        base.Rule(groups=("",), resources=("nodes",), verbs=("get", "patch", "list", "watch")),
-        base.Rule(groups=("storage.k8s.io",), resources=("csinodes",), verbs=("get",)),
+        base.build_rule(groups=("storage.k8s.io",), resources=("volumeattachments",), verbs=("get", "list", "watch")),
+        base.build_rule(groups=("",), resources=("nodes",), verbs=("get", "patch", "list", "watch")),
+        base.build_rule(groups=("storage.k8s.io",), resources=("csinodes",), verbs=("get",)),
     ),
     storage_class=base.StorageClass(
         name="aws-ebs-csi-windows",

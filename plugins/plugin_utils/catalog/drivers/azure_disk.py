@@ -79,7 +79,7 @@ DRIVER = base.Driver(
             pipes=("csi-proxy-filesystem-v1", "csi-proxy-disk-v1", "csi-proxy-volume-v1"),
             beta_pipes=("csi-proxy-filesystem-v1beta1", "csi-proxy-disk-v1beta2", "csi-proxy-volume-v1beta2"),
             ports={"health": 29603},
-            liveness=base.Probe(delay=60, timeout=60, period=60, failures=5),
+            liveness=base.build_probe(delay=60, timeout=60, period=60, failures=5),
             min_kubernetes="1.21",
             notes=("fixes for NVMe disks are in the HostProcess mode only (azuredisk-csi-driver issue 2661)",),
             resources={
@@ -124,10 +124,10 @@ DRIVER = base.Driver(
     ),
     csi_driver={"attachRequired": True, "podInfoOnMount": False, "fsGroupPolicy": "File"},
     cluster_rules=(
-        base.Rule(groups=("",), resources=("secrets",), verbs=("get",)),
-        base.Rule(groups=("",), resources=("nodes",), verbs=("get", "patch")),
-        base.Rule(groups=("storage.k8s.io",), resources=("csinodes",), verbs=("get",)),
-        base.Rule(groups=("storage.k8s.io",), resources=("volumeattachments",), verbs=("get", "list", "watch")),
+        base.build_rule(groups=("",), resources=("secrets",), verbs=("get",)),
+        base.build_rule(groups=("",), resources=("nodes",), verbs=("get", "patch")),
+        base.build_rule(groups=("storage.k8s.io",), resources=("csinodes",), verbs=("get",)),
+        base.build_rule(groups=("storage.k8s.io",), resources=("volumeattachments",), verbs=("get", "list", "watch")),
     ),
     storage_class=base.StorageClass(name="azure-disk-csi-windows", parameters={"fsType": "ntfs"}),
     topology_keys=("topology.disk.csi.azure.com/zone", "topology.kubernetes.io/zone"),

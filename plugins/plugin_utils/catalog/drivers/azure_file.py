@@ -77,7 +77,7 @@ DRIVER = base.Driver(
             pipes=("csi-proxy-filesystem-v1", "csi-proxy-smb-v1"),
             beta_pipes=("csi-proxy-filesystem-v1beta1", "csi-proxy-smb-v1beta1"),
             ports={"health": 29613, "metrics": 29615},
-            liveness=base.Probe(delay=60, timeout=60, period=60, failures=5),
+            liveness=base.build_probe(delay=60, timeout=60, period=60, failures=5),
             min_kubernetes="1.21",
             notes=(
                 "in this mode a share's global mapping stays on the node after the last unmount, and there are no volume"
@@ -134,10 +134,10 @@ DRIVER = base.Driver(
         "1.35.0": {**_CSI_DRIVER, "tokenRequests": [{"audience": _AUDIENCE}]},
     },
     cluster_rules=(
-        base.Rule(groups=("",), resources=("secrets",), verbs=("get",)),
-        base.Rule(groups=("",), resources=("pods",), verbs=("get",)),
-        base.Rule(groups=("",), resources=("nodes",), verbs=("get",)),
-        base.Rule(groups=("node.k8s.io",), resources=("runtimeclasses",), verbs=("get", "list")),
+        base.build_rule(groups=("",), resources=("secrets",), verbs=("get",)),
+        base.build_rule(groups=("",), resources=("pods",), verbs=("get",)),
+        base.build_rule(groups=("",), resources=("nodes",), verbs=("get",)),
+        base.build_rule(groups=("node.k8s.io",), resources=("runtimeclasses",), verbs=("get", "list")),
     ),
     storage_class=base.StorageClass(name="azure-file-csi-windows", binding_mode="Immediate"),
     in_tree="kubernetes.io/azure-file",

@@ -82,7 +82,7 @@ DRIVER = base.Driver(
         pointer="https://github.com/kubernetes-sigs/gcp-compute-persistent-disk-csi-driver/blob/master/docs/kubernetes/user-guides/driver-install.md",
     ),
     csi_driver={"attachRequired": True, "podInfoOnMount": False},
-    cluster_rules=(base.Rule(groups=("",), resources=("nodes",), verbs=("get", "list")),),
+    cluster_rules=(base.build_rule(groups=("",), resources=("nodes",), verbs=("get", "list")),),
     storage_class=base.StorageClass(
         name="gce-pd-csi-windows",
         parameters={"csi.storage.k8s.io/fstype": "ntfs", "type": "pd-balanced"},

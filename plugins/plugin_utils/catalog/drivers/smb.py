@@ -81,7 +81,7 @@ DRIVER = base.Driver(
             pipes=("csi-proxy-filesystem-v1", "csi-proxy-smb-v1"),
             beta_pipes=("csi-proxy-filesystem-v1beta1", "csi-proxy-smb-v1beta1"),
             ports={"health": 29643},
-            liveness=base.Probe(delay=30, timeout=10, period=30, failures=5),
+            liveness=base.build_probe(delay=30, timeout=10, period=30, failures=5),
             min_kubernetes="1.21",
             resources={
                 "driver": base.build_resources("10m", "40Mi", "200Mi"),
@@ -131,7 +131,7 @@ DRIVER = base.Driver(
     },
     # deploy/<release>/csi-smb-driver.yaml
     csi_driver_before={"1.17.0": {"attachRequired": False, "podInfoOnMount": True}},
-    cluster_rules=(base.Rule(groups=("",), resources=("secrets",), verbs=("get",)),),
+    cluster_rules=(base.build_rule(groups=("",), resources=("secrets",), verbs=("get",)),),
     storage_class=base.StorageClass(
         name="smb-csi-windows",
         binding_mode="Immediate",

@@ -84,7 +84,7 @@ DRIVER = base.Driver(
             template="vsphere.yaml.j2",
             pipes=("csi-proxy-volume-v1", "csi-proxy-filesystem-v1", "csi-proxy-disk-v1", "csi-proxy-system-v1alpha1"),
             ports={"health": 9808},
-            liveness=base.Probe(delay=10, timeout=5, period=5, failures=3),
+            liveness=base.build_probe(delay=10, timeout=5, period=5, failures=3),
         ),
         base.ModeRule(
             mode="host_process",
@@ -92,7 +92,7 @@ DRIVER = base.Driver(
             first="3.5.0",
             template="vsphere.yaml.j2",
             ports={"health": 9808},
-            liveness=base.Probe(delay=10, timeout=5, period=5, failures=3),
+            liveness=base.build_probe(delay=10, timeout=5, period=5, failures=3),
             min_kubernetes="1.23",
             min_containerd="1.6",
             wmic_before="3.8.0",
@@ -137,12 +137,12 @@ DRIVER = base.Driver(
         required_before={"csi-windows-support": "3.2.0"},
     ),
     cluster_rules=(
-        base.Rule(
+        base.build_rule(
             groups=("cns.vmware.com",), resources=("csinodetopologies",), verbs=("create", "watch", "get", "patch")
         ),
-        base.Rule(groups=("",), resources=("nodes",), verbs=("get",)),
+        base.build_rule(groups=("",), resources=("nodes",), verbs=("get",)),
     ),
-    namespace_rules=(base.Rule(groups=("",), resources=("configmaps",), verbs=("get", "list", "watch")),),
+    namespace_rules=(base.build_rule(groups=("",), resources=("configmaps",), verbs=("get", "list", "watch")),),
     storage_class=base.StorageClass(name="vsphere-csi-windows", parameters={"csi.storage.k8s.io/fstype": "ntfs"}),
     topology_keys=("topology.csi.vmware.com/",),
     in_tree="kubernetes.io/vsphere-volume",
