@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -78,7 +79,7 @@ class ActionModule(ClusterAction):
         self.result.update(
             path=path,
             parts=[part.as_dict() for part in archive.files],
-            missing=[gap.as_dict() for gap in archive.missing],
+            missing=[asdict(gap) for gap in archive.missing],
             lines=explain(archive.files, archive.missing, [str(host["name"]) for host in hosts], path),
         )
 

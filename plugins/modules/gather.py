@@ -50,7 +50,7 @@ parts:
   type: list
   elements: dict
 missing:
-  description: What could not be gathered, each with C(what), C(why) and C(rule).
+  description: What could not be gathered, each with C(what) and C(why).
   returned: success
   type: list
   elements: dict

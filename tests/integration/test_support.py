@@ -193,9 +193,9 @@ def test_without_a_rule_and_without_a_cluster_the_rest_is_gathered(
     files = unpacked(tmp_path / "out")
     assert not [name for name, text in files.items() if token in text]
     missing = json.loads(files["summary.json"])["missing"]
-    lacks = [one for one in missing if one["rule"]]
+    lacks = [one for one in missing if one["what"].startswith("log of ")]
     assert lacks
-    assert all('resources: ["pods/log"], verbs: ["get"]' in one["rule"] for one in lacks)
+    assert all('resources: ["pods/log"], verbs: ["get"]' in one["why"] for one in lacks)
     assert "cluster/pods.json" in files
     assert "hosts/win-1/log-csi-proxy.log" in files
 

@@ -9,7 +9,7 @@ import io
 import json
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -61,7 +61,7 @@ def build_archive(
         "cluster": cluster_name,
         "taken_at": made_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "hosts": hosts,
-        "missing": [gap.as_dict() for gap in absent],
+        "missing": [asdict(gap) for gap in absent],
         "files": [part.as_dict() for part in kept],
     }
     text = redactor.hide_known_secrets(json.dumps(summary, indent=1))

@@ -15,7 +15,6 @@ from ..base.text import join_lines
 from ..catalog.base import Driver
 from ..drivers.observe import find_missing_deploy_rules
 from ..kube import kinds
-from ..kube.access import Need
 from ..kube.client import Client
 from ..kube.daemon_set import ObservedDaemonSet
 from ..kube.errors import ClusterError
@@ -51,11 +50,8 @@ class Gathered:
     def add_log(self, path: str, raw: bytes) -> None:
         self.parts.append(Part(path, self._redactor.redact_log(raw)))
 
-    def add_missing(self, name: str, error: ClusterError, verb: str, kind: Kind, resource: str = "") -> None:
-        """Something may not, or cannot, be read."""
-        lacking = Need(verb, kind.group, resource or kind.plural).rule() if error.status == 403 else ""
-        why = f"this account may not {verb} {resource or kind.plural}." if lacking else str(error)
-        gap = Missing(name, self._redactor.redact_message(why), lacking)
+    def add_missing(self, name: str, error: ClusterError) -> None:
+        gap = Missing(name, self._redactor.redact_message(str(error)))
         if gap not in self.missing:
             self.missing.append(gap)
 
@@ -171,7 +167,7 @@ def _keep_objects(
     except ClusterError as error:
         if error.status not in (403, 404):
             raise
-        into.add_missing(f"cluster/{name}.json", error, "list", kind)
+        into.add_missing(f"cluster/{name}.json", error)
         return []
     into.add_objects(name, kind, objects if order is None else sorted(objects, key=order)[-_EVENTS:])
     return list(objects)
@@ -216,6 +212,6 @@ def _keep_logs(client: Client, into: Gathered, namespace: str, pod: str, contain
         except ClusterError as error:
             # Most containers have not been restarted.
             if not (previous and error.status in (400, 404)):
-                into.add_missing(f"log of {namespace}/{pod} {container}", error, "get", kinds.POD, "pods/log")
+                into.add_missing(f"log of {namespace}/{pod} {container}", error)
             continue
         into.add_log(path, raw)

@@ -41,19 +41,13 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What could not be gathered. rule: what to add to a role, where that would help."""
+    """What could not be gathered."""
 
     what: str
     why: str
-    rule: str = ""
 
     def line(self) -> str:
-        return f"{self.what}: {self.why}" + (
-            f" Add this rule to a role of the account: {self.rule}" if self.rule else ""
-        )
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"what": self.what, "why": self.why, "rule": self.rule}
+        return f"{self.what}: {self.why}"
 
 
 def cut(part: Part, limit: int = PART) -> Part:

@@ -49,12 +49,12 @@ def test_all_files_together_are_bounded_and_small_ones_are_kept() -> None:
 
 
 def test_the_summary_names_what_is_missing_and_the_archive() -> None:
-    lacks = [Missing("host win-2", "it cannot be reached."), Missing("cluster/events.json", "forbidden.", "{rule}")]
+    lacks = [Missing("host win-2", "it cannot be reached."), Missing("cluster/events.json", "forbidden.")]
     lines = explain([Part("a", "x")], lacks, ["win-1", "win-2"], "/srv/a.tar.gz")
     text = "\n".join(lines)
     assert " of 1 of 2 Windows hosts and the cluster" in text
     assert "host win-2: it cannot be reached." in text
-    assert "Add this rule to a role of the account: {rule}" in text
+    assert "cluster/events.json: forbidden." in text
     assert "Archive: /srv/a.tar.gz" in text
     assert explain([], [], [], None)[0] == "Would gather 0 files (0.0 MiB) of the cluster."
     unread = [Missing("cluster", "the API server does not answer.")]
