@@ -127,11 +127,15 @@ def test_csi_proxy_goes_only_where_a_driver_uses_it_and_status_reads_every_drive
 
     two.set_service("win-2", running=False)
     status = run(two, "status", {})
-    assert status.summary["drivers"] == {"azure_disk": {"green": list(NODES)}, "smb": {"red": ["win-2"]}}
+    rows = {row["node"]: row for row in status.summary["nodes"]}
+    assert {node: row["verdict"] for node, row in rows.items()} == {"win-1": "green", "win-2": "red"}
+    assert "smb: " in rows["win-2"]["why"]
+    assert "azure_disk registered" in rows["win-2"]["why"]
     assert "1 of 2 Windows nodes can take CSI volumes now" in status.screen
     access = {"kubewin_cluster_only": True, "kubewin_kubeconfig": two.state.kubeconfigs["kubewin"]}
     unread = play("playbooks/status.yml", "localhost,", variables=access)
-    assert unread.summary["drivers"] == {"azure_disk": {"green": list(NODES)}, "smb": {"unproven": ["win-2"]}}
+    rows = {row["node"]: row for row in unread.summary["nodes"]}
+    assert (rows["win-1"]["verdict"], "smb: " in rows["win-2"]["why"]) == ("green", True), rows
     assert "1 of 1 Windows nodes can take CSI volumes now; 1 Windows node was not read" in unread.screen
 
     run(two, "remove", {"kubewin_drivers": "azure_disk,smb"})
