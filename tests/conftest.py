@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What every test has: its CPU seconds in the report, since tests side by side lengthen one another's time."""
+"""What every test has: its CPU seconds in the report, since tests side by side lengthen one another's time; and its turn."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from day import DAY
 
 _BEGIN = pytest.StashKey[float]()
 
@@ -34,6 +35,16 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
         return (yield)
     finally:
         item.user_properties.append(("cpu", f"{_cpu() - item.stash[_BEGIN]:.1f}"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave to `make torture` what has its turn on another day."""
+    for item in items:
+        for mark in item.iter_markers("turn"):
+            number, of = mark.args
+            if DAY % of != number:
+                item.add_marker(pytest.mark.torture)
 
 
 def pytest_collection_finish() -> None:

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from day import DAY
+
 from . import linktree, paths, sanity, tree
 from .links import find_broken_links
 from .pythons import Python
@@ -427,7 +429,7 @@ def pytest(step: Step, lane: Lane, folders: list[str], *extra: str) -> Counts:
         *extra,
         *folders,
     ]
-    code = step.run(command, env=environment(lane), may_fail=True)
+    code = step.run(command, env={**environment(lane), "KUBEWIN_DAY": str(DAY)}, may_fail=True)
     if not place.exists():
         raise PartFailed(f"pytest ended with {code} and without a report")
     numbers: Counter[str] = Counter()

@@ -28,6 +28,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import objects
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import ConversionRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import RunOptions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.run import Conversions
+from day import DAY
 from integration.kube import connect
 from lab import state
 from lab.cluster import in_tree
@@ -40,7 +41,6 @@ VOLUMES = "/api/v1/persistentvolumes"
 CLASS = "thin"
 RECORDS, COPIES = "kubewin", "kubewin-records"
 # Which share of the kills a run has, where it does not have all.
-DAY = int(os.environ.get("KUBEWIN_DAY") or time.strftime("%j"))
 KINDS = ("vsphere", "aws_ebs", "azure_disk", "azure_file", "gce_pd")
 FILES = {"orders.db": b"\x00\x1a\xff" * 3000, "Gr\u00fc\u00dfe/\u65e5\u672c.txt": b"2026-11-21\r\n", "empty": b""}
 

@@ -9,7 +9,8 @@ import random
 import threading
 from pathlib import Path
 
-from integration.convert import CLAIMS, DAY, Story, convert, in_process, plant, random_instant, remove, runs, shape
+from day import DAY
+from integration.convert import CLAIMS, Story, convert, in_process, plant, random_instant, remove, runs, shape
 from integration.convert_parts import (
     conversion,
     converted,
@@ -22,7 +23,7 @@ from integration.convert_parts import (
 from lab.handle import Lab, eventually
 
 # Before a landing a conversion is killed at one of so many writes, at other ones each day.
-SHARE = 3
+SHARE = 4
 
 
 def kill_at_random(lab: Lab, story: Story, seed: int, count: int) -> int:

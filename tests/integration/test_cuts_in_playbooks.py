@@ -121,7 +121,10 @@ def rig(installed: Rig) -> Iterator[Rig]:
     installed.front.clear_faults("cut")
 
 
-@pytest.mark.parametrize("kind", ["request_lost", "reply_lost"])
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=pytest.mark.turn(day, 2)) for day, kind in enumerate(("request_lost", "reply_lost"))],
+)
 def test_a_connection_lost_in_the_swap(rig: Rig, kind: str) -> None:
     rig.front.add_fault("cut", Rule(kind, STOP, for_good=True))
     run = rig.keep(NEW)
@@ -133,6 +136,7 @@ def test_a_connection_lost_in_the_swap(rig: Rig, kind: str) -> None:
     rig.finish()
 
 
+@pytest.mark.turn(1, 2)
 def test_an_interpreter_killed_in_the_swap(rig: Rig) -> None:
     rig.front.add_fault("cut", Rule("killed", STOP, after_steps=3))
     run = rig.keep(NEW)
@@ -143,6 +147,7 @@ def test_an_interpreter_killed_in_the_swap(rig: Rig) -> None:
     rig.finish()
 
 
+@pytest.mark.turn(0, 2)
 def test_the_tasks_timeout_strikes_in_the_swap(rig: Rig) -> None:
     for seconds in longer(3):
         # The answer to the stop comes too late for the task.
@@ -160,6 +165,7 @@ def test_the_tasks_timeout_strikes_in_the_swap(rig: Rig) -> None:
     rig.finish()
 
 
+@pytest.mark.turn(1, 2)
 def test_ctrl_c_in_the_swap(rig: Rig) -> None:
     rig.front.add_fault("cut", Rule("delay", STOP, operation="Receive", delay_ms=20000))
     record = rig.folder / "interrupted.jsonl"

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Cuts at every command of an installation and of an upgrade, on real service managers with the real csi-proxy.
 
-Each point gets one kind of cut in turn, every fourth point each day, the others in the torture; all kinds at all points are
+Each point gets one kind of cut in turn, another fourth of the points each day, the others in the torture; all kinds at all points are
 tested on simulated hosts. Whatever was cut, and while a command whose reply was lost still runs, the next run ends converged,
 and csi-proxy's own client is served.
 """
@@ -180,9 +180,7 @@ def notify(rig: Rig, prefix: Path, wanted: model.Desired, before: str | None, qu
         return [problem for problem in reported if problem]
 
 
-QUARTERS = pytest.mark.parametrize(
-    "quarter", [0, *(pytest.param(number, marks=pytest.mark.torture) for number in (1, 2, 3))]
-)
+QUARTERS = pytest.mark.parametrize("quarter", [pytest.param(day, marks=pytest.mark.turn(day, 4)) for day in range(4)])
 
 
 @QUARTERS

@@ -85,6 +85,7 @@ def test_a_second_lab_lives_beside_the_first_and_leaves_nothing(lab: Lab, small:
     assert control.call(lab.name, "status")["healthy"]
 
 
+@pytest.mark.turn(0, 2)
 def test_the_cpu_time_of_a_lab_counts_as_that_of_the_test(small: Lab) -> None:
     before = os.times().children_user
     small.stop()
@@ -92,6 +93,7 @@ def test_the_cpu_time_of_a_lab_counts_as_that_of_the_test(small: Lab) -> None:
     assert os.times().children_user - before > 0.5
 
 
+@pytest.mark.turn(1, 2)
 def test_nothing_survives_its_supervisor(small: Lab) -> None:
     found = small.state
     ports = [found.ports[name] for name in COMPONENTS]

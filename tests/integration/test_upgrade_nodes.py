@@ -99,6 +99,7 @@ def ready(old: Lab) -> Lab:
 NINE = {"openshift": "4.14", "wmco": "9.0.0"}
 
 
+@pytest.mark.turn(0, 2)
 def test_without_its_driver_an_upgrade_by_wmco_ends_before_the_first_node(old: Lab, tmp_path: Path) -> None:
     wanted = given(old, "nine", NINE, tmp_path, kubewin_upgrade_hook="wmco")
     # --check reports the same.
@@ -116,6 +117,7 @@ def test_without_its_driver_an_upgrade_by_wmco_ends_before_the_first_node(old: L
     assert {kubelet(old, node) for node in NODES} == {openshift.kubelet("8.1.0")}
 
 
+@pytest.mark.turn(1, 2)
 def test_wmco_8_to_9_with_in_tree_volumes_by_one_command_that_is_killed_and_given_again(
     ready: Lab, tmp_path: Path
 ) -> None:
@@ -272,6 +274,8 @@ def baselines(lab: Lab) -> set[str]:
     return {one["metadata"]["name"] for one in found}
 
 
+# With the story of WMCO before it, which ends the in-tree era of these nodes.
+@pytest.mark.turn(1, 2)
 def test_jobs_in_three_containers_carry_one_upgrade_out(ready: Lab, tmp_path: Path) -> None:
     """The first is killed in its owner's tasks, the second ends where a person has to look, the third compares the data.
 
@@ -363,6 +367,7 @@ def listening(ready: Lab) -> Iterator[FaultProxy]:
         yield proxy
 
 
+@pytest.mark.turn(0, 2)
 def test_a_node_is_waited_for_until_its_owner_has_upgraded_it_and_a_stubborn_budget_is_named(
     ready: Lab, listening: FaultProxy, tmp_path: Path
 ) -> None:
@@ -550,6 +555,7 @@ def test_tasks_after_the_one_in_which_the_controller_slept_do_not_run(ready: Lab
     assert not ready.api.ok(LEASE)
 
 
+@pytest.mark.turn(0, 2)
 def test_no_task_begins_after_the_process_that_keeps_the_lease_was_killed(ready: Lab, tmp_path: Path) -> None:
     tasks = TaskFile(ready, "unkept", tmp_path)
     tasks.until_in_task(1)

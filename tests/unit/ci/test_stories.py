@@ -16,7 +16,8 @@ from ci.stories import dearest, keep_seconds, table
 def test_the_longest_tests_come_first_with_their_own_purpose_or_that_of_their_file(tmp_path: Path) -> None:
     folder, report = tmp_path / "tests", tmp_path / "report.xml"
     folder.mkdir()
-    (folder / "conftest.py").write_bytes((paths.ROOT / "tests" / "conftest.py").read_bytes())
+    for name in ("conftest.py", "day.py"):
+        (folder / name).write_bytes((paths.ROOT / "tests" / name).read_bytes())
     (folder / "test_waits.py").write_text(
         '"""What all of them are for.\n\nMore."""\n'
         "import subprocess, sys, threading, pytest\n"
