@@ -477,3 +477,44 @@ def more_bound_claims_than_all_nodes_take_volumes(world: World) -> None:
 @situation(starts_again={"StatefulSet shop/x": "yes"})
 def as_many_bound_claims_as_all_nodes_take_volumes(world: World) -> None:
     _bound(world, 5)
+
+
+def _sets(world: World, limit: int) -> None:
+    """Two sets of new ordinals, beside a set whose two volumes count as well."""
+    _limited(world, limit)
+    for name, replicas in (("x", 3), ("y", 4)):
+        made = _template("vsphere-csi-windows")
+        workload(world, "StatefulSet", name, pod_spec(), replicas=replicas, volumeClaimTemplates=[made])
+
+
+@situation(
+    "CSI-N33",
+    starts_again={"StatefulSet shop/x": "unknown", "StatefulSet shop/y": "unknown", "StatefulSet shop/db": "unknown"},
+)
+def workloads_of_which_each_fits_and_not_all_of_them(world: World) -> None:
+    _sets(world, 4)
+
+
+@situation(starts_again={"StatefulSet shop/x": "yes", "StatefulSet shop/y": "yes"})
+def workloads_that_fit_together(world: World) -> None:
+    _sets(world, 5)
+
+
+def _kept(world: World, second: str) -> None:
+    """A set of two kept on win-1, which takes three volumes, and two Deployments of one."""
+    _limited(world, 3)
+    world.get("StatefulSet", "db", SHOP)["spec"]["template"]["spec"]["nodeSelector"] = _KEPT
+    for name, node in (("x", "win-1"), ("y", second)):
+        _disk(world, name)
+        selector = {"kubernetes.io/os": "windows", "kubernetes.io/hostname": node}
+        workload(world, "Deployment", name, pod_spec(name, nodeSelector=selector), replicas=1)
+
+
+@situation("CSI-N33", starts_again={"Deployment shop/x": "unknown", "Deployment shop/y": "unknown"})
+def workloads_that_are_kept_on_one_node_and_do_not_fit_there(world: World) -> None:
+    _kept(world, "win-1")
+
+
+@situation(starts_again={"Deployment shop/x": "yes", "Deployment shop/y": "yes"})
+def workloads_that_are_kept_on_two_nodes_and_fit_there(world: World) -> None:
+    _kept(world, "win-2")

@@ -28,9 +28,8 @@ _GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         (),
     ),
     "room": (
-        "The scheduler has its default plugins, and the room that nodes have now, for volumes too, stays for the next pods: no pod of "
-        "higher priority takes it, no other workload that restarts at the same time, and no autoscaler removes a node; available "
-        "controllers of drivers do their work",
+        "The scheduler has its default plugins, and the room that nodes have now stays for the next pods: no pod of higher priority "
+        "takes it, and no autoscaler removes a node; available controllers of drivers do their work",
         ("device",),
     ),
     "nodes": (

@@ -21,7 +21,7 @@ from .index import Index, split_bits, unite
 from .kubelet.images import KubeletImages
 from .kubelet.volume_manager import VolumeManager
 from .roll import simulate_roll
-from .scheduler import attach_capacity
+from .scheduler.attach_capacity import AttachCapacity, StartingWorkload
 from .scheduler.framework import Scheduler
 from .subjects import Subjects
 from .usage import Usage, Workload
@@ -91,6 +91,7 @@ def evaluate(
             pods = subjects.next_pods[workload.key]
             walks = Walks(index, workload, pods, rules, scheduler.find_daemon_nodes, scheduler.filter_lasting)
             evaluator.evaluate_workload(workload, walks)
+    evaluator.mark_crowded_workloads()
     verdicts, stopping = evaluator.verdicts, evaluator.stopping.union(cluster_findings if evaluator.verdicts else ())
     roll = simulate_roll(index, scheduler, use.workloads, subjects.next_pods, verdicts, evaluator.replacements)
     return WorkloadsEvaluation(tuple(verdicts.values()), tuple(evaluator.findings), frozenset(stopping), roll)
@@ -122,8 +123,10 @@ class _Evaluator:
         cluster_findings: Sequence[ReportFinding],
     ) -> None:
         self._index, self._subjects, self._volumes, self._scheduler = index, subjects, volumes, scheduler
+        self._capacity = AttachCapacity(index, scheduler.volume_limits)
         lists = report_unread_lists(index.snapshot.unread)
         self._vetoes = (*lists, *cluster_findings)
+        self._starting: list[StartingWorkload] = []
         self.verdicts: dict[str, WorkloadVerdict] = {}
         # Of workloads of which only some pods do not start, or not all of them together, the answers by pod.
         self.replacements: dict[str, Mapping[str, Answer]] = {}
@@ -139,10 +142,7 @@ class _Evaluator:
         workload_findings = [*_check_workload(self._index, workload)]
         answer, because = _decide_answer(workload, walks, workload_findings, bool(volumes))
         of_pods = not workload.nowhere and walks.worst is not None and because == walks.worst[1]
-        limits = self._scheduler.volume_limits
-        if answer == "yes" and (
-            shortage := attach_capacity.check_workload(self._index, limits, workload, walks.places)
-        ):
+        if answer == "yes" and (shortage := self._capacity.check_workload(workload, walks.places)):
             answer, because, of_pods = "no", shortage.message, True
             workload_findings.append(shortage)
         if answer == "yes" and (crowding := self._check_crowding(workload, walks.places)):
@@ -176,6 +176,8 @@ class _Evaluator:
                 workload_findings.append(_make_unknown(workload, because, remedy))
                 causes = _select_stopping(workload_findings)
             self.stopping.update(causes, _select_stopping((*of_volumes, *walks.stopping)))
+        elif workload.kind != "DaemonSet" and workload.template is not None and workload.template.runs:
+            self._starting.append((workload.key, walks.places, workload.pods))
         self.findings += workload_findings
         ids = [finding.id for finding in (*workload_findings, *causes)]
         self.verdicts[workload.key] = WorkloadVerdict(
@@ -209,6 +211,21 @@ class _Evaluator:
         evidence = tuple(f"Node {node.name}" for node in self._index.list_nodes(nodes))[:3]
         remedy = "add nodes, or let fewer pods run"
         return create_finding("CSI-W21" if is_open else "CSI-W20", workload.key, message, evidence, remedy)
+
+    def mark_crowded_workloads(self) -> None:
+        """Make those unknown that start each by itself and find no room together."""
+        for keys, shortage in self._capacity.find_contended_workloads(self._starting):
+            self.findings.append(shortage)
+            self.stopping.add(shortage)
+            for key in keys:
+                ids = [*self.verdicts[key].findings, shortage.id]
+                self.verdicts[key] = replace(
+                    self.verdicts[key],
+                    starts_again="unknown",
+                    because=f"which of its pods finds room depends on the order in which they start: {shortage.message}",
+                    findings=tuple(dict.fromkeys(ids)),
+                    causes=(Cause(shortage.id, shortage.object),),
+                )
 
 
 def _check_next_pods(index: Index, workload: Workload, walked: Walks) -> Iterator[ReportFinding]:

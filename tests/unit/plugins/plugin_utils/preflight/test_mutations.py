@@ -36,6 +36,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate imp
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet.admission import KubeletAdmission
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet.images import KubeletImages
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet.volume_manager import VolumeManager
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.attach_capacity import AttachCapacity
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.framework import Filter, Scheduler
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.inter_pod_affinity import InterPodAffinity
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.node_affinity import NodeAffinity
@@ -111,7 +112,8 @@ PARTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
         )
     },
     "scheduler, all pods of a workload together": (PodsTogether, "count_placed", _count_pods),
-    "scheduler, attach limits of a workload": (scheduler.attach_capacity, "check_workload", _note_nothing),
+    "scheduler, attach limits of a workload": (AttachCapacity, "check_workload", _note_nothing),
+    "scheduler, attach limits of all workloads": (AttachCapacity, "find_contended_workloads", _note_nothing),
     "scheduler, Linux nodes and held templates": (workloads, "_check_next_pods", _note_nothing),
     "scheduler VolumeRestrictions of pods": (VolumeRestrictions, "filter_pod", _note_nothing),
     "scheduler VolumeRestrictions of claims": (VolumeRestrictions, "filter_claim", _note_nothing),
@@ -134,7 +136,7 @@ PARTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
 WITHOUT_REAL_ANSWERS = (
     "admission, the workload itself", "admission OriginPodNodeEnvironment", "admission webhooks", "kubelet admission",
     "kubelet images", "kubelet of a node", "controller AttachDetachController", "kubelet stage", "kubelet publish", "live state",
-    "scheduler, attach limits of a workload",
+    "scheduler, attach limits of a workload", "scheduler, attach limits of all workloads",
     "scheduler, all pods of a workload together",
 )  # fmt: skip
 

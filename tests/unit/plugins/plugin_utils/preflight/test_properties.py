@@ -131,13 +131,14 @@ def less_evidence_never_turns_unknown_into_ready(name: str, what: set[str]) -> N
         (one.volume, one.claim) for one in after.volumes if one.ok != "yes"
     }
     assert not doubtful & well
-    # What fails on one of its nodes is a fault that is known, and it goes with what showed it.
+    # What fails on one of its nodes, or with others beside it, is a fault that is known, and it goes with what showed it.
     faults = {one.claim for one in before.volumes if one.ok == "no"}
     unknown = {
         one.workload
         for one in before.workloads
         if one.starts_again == "unknown"
         and faults.isdisjoint(one.volumes)
+        and "CSI-N33" not in one.findings
         # So does what a host shows.
         and not any(cause.object.startswith("Node ") for cause in one.causes)
     }
