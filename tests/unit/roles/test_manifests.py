@@ -57,7 +57,7 @@ def name(case: Case) -> str:
 def test_an_option_reaches_the_manifest_of_every_driver(option: str) -> None:
     assert option in CHANGES, f"add a value of {option} to CHANGES in this file"
     wanted, default = read_request({**DEFAULTS, option: CHANGES[option]}), read_request(DEFAULTS)
-    unchanged = [case.name for case in NEWEST if case.render(wanted=wanted) == case.render(wanted=default)]
+    unchanged = [case.name for case in NEWEST if case.objects(wanted=wanted) == case.objects(wanted=default)]
     assert not unchanged, f"use plan.options.{option} in the templates of these drivers and modes"
 
 
