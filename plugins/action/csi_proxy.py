@@ -21,6 +21,7 @@ from ..plugin_utils.base.documented import ArgumentSpec
 from ..plugin_utils.base.interruption import Interrupted, interruptible
 from ..plugin_utils.base.screen import display_line
 from ..plugin_utils.base.start import INPUTS
+from ..plugin_utils.base.text import mask_values
 from ..plugin_utils.kube.connect import CLUSTER_ARG_SPEC, connect
 from ..plugin_utils.kube.errors import ClusterError
 from ..plugin_utils.kube.labels import SERVING_LABEL
@@ -49,7 +50,7 @@ class ActionModule(WindowsAction):
             result = super().run(tmp, task_vars)
         except Interrupted as error:
             result = {"changed": False, "failed": True, "reason": error.reason, "msg": str(error)}
-        masked: dict[str, Any] = remove_values(result, self._secrets)
+        masked: dict[str, Any] = mask_values(remove_values(result, self._secrets))
         return masked
 
     def _validate_options(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
