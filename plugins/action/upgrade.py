@@ -183,13 +183,13 @@ class ActionModule(ClusterAction):
         names = {"tolerations": "tolerations", "image": "image", "timeout": "step_timeout"}
         verify = self._options["verify"]
         pod_options = {option: verify[name] for name, option in names.items() if name in verify}
-        if not compare:
-            # Baselines from before the first node belong to an earlier attempt.
-            self.forget_data(claims)
         run = self._prepare_data(
             claims=list(claims), keep_going=True, compare=compare, append_only=self._options["append_only"], **pod_options,
         )  # fmt: skip
         run.refuse()
+        if not compare:
+            # Baselines from before the first node belong to an earlier attempt.
+            run.forget(dry_run=False)
         run.run()
         self.show(*run.returned["report"].splitlines())
         return run.returned

@@ -14,6 +14,9 @@ import pytest
 import yaml
 from ansible_collections.kubewin.csi.plugins.action.upgrade import ActionModule
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS, as_list
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data import run as data_run
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.baselines import Baselines
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import Manifest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import ChangeObject
@@ -75,3 +78,25 @@ def test_the_lease_stays_while_a_write_of_a_failed_step_may_arrive(lost: bool, m
     with pytest.raises(ClusterError), action._hold_lease(holder, steps):
         upgrade.executor.execute(ChangeObject("cordon", "win-1", Journal("nine", "tasks", UpgradeTarget(), "", ())))
     assert any("/leases/" in path for path in store.things) == lost
+
+
+def test_an_account_that_may_not_read_the_data_removes_no_baseline(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = client_of(ObjectStore())
+    baseline = Manifest("shop", "db", "pv-db", "listing", "2026-01-01T00:00:00Z", ())
+    Baselines(client, "kubewin", "nine").write("shop/db", baseline, ())
+
+    def refuse(*_given: Any) -> None:
+        raise ClusterError("the role kubewin-csi-data is missing", "forbidden")
+
+    def take_defaults(_action: Any, _module: str, spec: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+        return {**{name: rule.get("default") for name, rule in spec.items()}, **given}
+
+    monkeypatch.setattr(data_run, "require_roles", refuse)
+    monkeypatch.setattr(ActionModule, "connect", lambda *_given: client)
+    monkeypatch.setattr(ActionModule, "read_options", take_defaults)
+    make: Any = ActionModule
+    action = make(None, None, None, None, None, None)
+    action._options = {"verify": {}, "append_only": [], "name": "nine", "namespace": "kubewin"}
+    with pytest.raises(ClusterError):
+        action.read_data(["shop/db"], compare=False)
+    assert Baselines(client, "kubewin", "nine").read("shop/db") == baseline
