@@ -30,7 +30,6 @@ UNSPECIFIED = "UNSPECIFIED"
 _ZONE_KEYS = {
     "kubernetes.io/aws-ebs": "topology.ebs.csi.aws.com/zone",
     "kubernetes.io/gce-pd": "topology.gke.io/zone",
-    "kubernetes.io/cinder": "topology.cinder.csi.openstack.org/zone",
     "kubernetes.io/vsphere-volume": "topology.csi.vmware.com/zone",
 }
 _VSPHERE_REGION = "topology.csi.vmware.com/region"

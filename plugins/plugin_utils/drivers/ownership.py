@@ -232,9 +232,7 @@ def build_enabling_command(driver: Driver, running_on: str) -> str:
     return _switch_aks(driver, "enable") if running_on == "aks" else _switch_gke("ENABLED")
 
 
-def check_ownership(
-    driver: Driver, desired: DriverRequest, rule: ModeRule, snapshot: DriverSnapshot
-) -> Iterator[Finding]:
+def check_ownership(desired: DriverRequest, rule: ModeRule, snapshot: DriverSnapshot) -> Iterator[Finding]:
     """The csi-proxy that platforms prepare themselves is verified there and never written."""
     name = detect_platform(snapshot)
     if rule.mode == "csi_proxy" and desired.csi_proxy_managed and name in _CSI_PROXY:

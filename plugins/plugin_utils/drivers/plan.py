@@ -260,5 +260,5 @@ def _check_prerequisites(
     if choice.rule is not None and choice.version is not None:
         findings += prerequisites.check_nodes(driver, desired, choice.rule, choice.version, snapshot)
         findings += prerequisites.check_issues(driver, choice.rule, choice.version)
-        findings += ownership.check_ownership(driver, desired, choice.rule, snapshot)
+        findings += ownership.check_ownership(desired, choice.rule, snapshot)
     return findings

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ..base.findings import Finding, blocker, note, warning
 from ..catalog import csi_proxy as catalog
 from . import model, plan
-from .model import Desired, HostSnapshot, Service
+from .model import HostSnapshot, Service
 
 _AUTOMATIC, _DEMAND, _DISABLED = 2, 3, 4
 _MISSING_CODES = (0x80070002, 0x80070003)
@@ -19,14 +19,14 @@ _FULL = 1 << 30
 _SAN = {1: "online all", 2: "offline shared", 3: "offline all", 4: "offline internal"}
 
 
-def list_findings(desired: Desired, snapshot: HostSnapshot) -> tuple[Finding, ...]:
+def list_findings(snapshot: HostSnapshot) -> tuple[Finding, ...]:
     """Every finding of a snapshot, in the order of their ids. Pure."""
     rules = (_check_service, _check_next_start, _check_storage)
-    findings = [finding for rule in rules for finding in rule(desired, snapshot)]
+    findings = [finding for rule in rules for finding in rule(snapshot)]
     return tuple(sorted(findings, key=lambda finding: finding.id))
 
 
-def _check_service(desired: Desired, snapshot: HostSnapshot) -> Iterator[Finding]:
+def _check_service(snapshot: HostSnapshot) -> Iterator[Finding]:
     release = plan.find_release(snapshot)
     if release and catalog.is_below(release, catalog.FLOOR):
         yield blocker(
@@ -59,7 +59,7 @@ def _check_service(desired: Desired, snapshot: HostSnapshot) -> Iterator[Finding
             )
 
 
-def _check_next_start(desired: Desired, snapshot: HostSnapshot) -> Iterator[Finding]:
+def _check_next_start(snapshot: HostSnapshot) -> Iterator[Finding]:
     """What keeps a csi-proxy that runs now from serving after the next reboot, or leaves open whether it will."""
     service = snapshot.service
     if not snapshot.services_read:
@@ -126,7 +126,7 @@ def _describe_change(service: Service, snapshot: HostSnapshot) -> str:
     return ""
 
 
-def _check_storage(desired: Desired, snapshot: HostSnapshot) -> Iterator[Finding]:
+def _check_storage(snapshot: HostSnapshot) -> Iterator[Finding]:
     trouble = snapshot.trouble
     if trouble.san_policy not in (None, 1):
         yield warning(

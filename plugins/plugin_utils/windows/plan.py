@@ -253,7 +253,7 @@ def plan(desired: Desired, snapshot: HostSnapshot) -> HostPlan | ChangeRefusedEr
         return refusal
     if is_managed_elsewhere(desired, snapshot):
         return HostPlan(())
-    steps = _plan_absent(desired, snapshot) if desired.state == "absent" else _plan_present(desired, snapshot)
+    steps = _plan_absent(snapshot) if desired.state == "absent" else _plan_present(desired, snapshot)
     if any(step.kind == "stop" for step in steps) and snapshot.service and snapshot.running_dependents:
         return refuse_running_dependents(snapshot.service.name, snapshot.running_dependents)
     if desired.state == "staged":
@@ -502,7 +502,7 @@ def list_leftovers(snapshot: HostSnapshot) -> list[str]:
     return [name for name in snapshot.install_dir_entries if name.lower().startswith(("stage-", "aside-"))]
 
 
-def _plan_absent(desired: Desired, snapshot: HostSnapshot) -> list[PlanStep]:
+def _plan_absent(snapshot: HostSnapshot) -> list[PlanStep]:
     steps: list[PlanStep] = []
     service = snapshot.service
     if service is not None:

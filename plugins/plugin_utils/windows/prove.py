@@ -233,7 +233,7 @@ def describe_state(desired: Desired, snapshot: HostSnapshot) -> dict[str, Any]:
         "serving": plan.is_serving(desired.required_pipes, snapshot),
         "missing_pipes": list(plan.find_missing_pipes(desired.required_pipes, snapshot)),
         "drift": [serialize(item) for item in plan.compare_with_desired(desired, snapshot)],
-        "findings": [serialize(finding) for finding in list_findings(desired, snapshot)],
+        "findings": [serialize(finding) for finding in list_findings(snapshot)],
     }
 
 

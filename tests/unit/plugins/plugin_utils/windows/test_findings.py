@@ -20,8 +20,8 @@ HEALTHY = model.Trouble(
 )
 
 
-def ids(snapshot: model.HostSnapshot, desired: model.Desired = WANTED) -> list[str]:
-    return [found.id for found in findings.list_findings(desired, snapshot)]
+def ids(snapshot: model.HostSnapshot) -> list[str]:
+    return [found.id for found in findings.list_findings(snapshot)]
 
 
 def with_trouble(**changes: object) -> model.HostSnapshot:
@@ -105,7 +105,7 @@ def running(**changes: Any) -> model.HostSnapshot:
     ],
 )
 def test_a_fault_at_the_next_reboot_is_a_finding(snapshot: model.HostSnapshot, expected: list[tuple[str, str]]) -> None:
-    found = [one for one in findings.list_findings(replace(WANTED, version=""), snapshot) if one.id != "CSI-N02"]
+    found = [one for one in findings.list_findings(snapshot) if one.id != "CSI-N02"]
     assert [(one.id, one.severity) for one in found] == expected
     assert all(one.remedy.endswith((".", "kubewin.csi.enable_csi")) or "sc.exe" in one.remedy for one in found)
 
@@ -119,7 +119,7 @@ def test_every_finding_has_a_remedy() -> None:
         uses_smb=True,
         stale_mounts=("m",),
     )
-    for found in findings.list_findings(WANTED, everything):
+    for found in findings.list_findings(everything):
         assert found.severity in ("blocker", "warning", "note")
         assert found.object
         assert found.message.endswith((".", "."))
