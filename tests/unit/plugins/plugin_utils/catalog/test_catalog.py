@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import get_args
 
@@ -39,6 +40,15 @@ def test_the_default_is_known_and_deployable(driver: Driver) -> None:
     version = parse(driver.default_version)
     assert driver.find_release(version) is not None
     assert driver.list_mode_rules(version)
+
+
+@drivers
+def test_guides_recommend_only_listed_releases(driver: Driver) -> None:
+    pages = [*(ROOT / "docs" / "docsite" / "rst").glob("*.rst"), *(ROOT / "roles").glob("*/README.md")]
+    releases = re.findall(
+        rf'{driver.key}_csi_version: "?([0-9.]+)', "\n".join(page.read_text("utf-8") for page in pages)
+    )
+    assert {release for release in releases if driver.find_release(parse(release)) is None} == set()
 
 
 def test_every_mode_has_its_template() -> None:
