@@ -167,7 +167,7 @@ reason:
   description:
     - Stable key of the failure, one of V(refused), V(claim_gone), V(claim_changed), V(volume_gone), V(foreign_volume), V(same_handle),
       V(unknown_finalizer), V(claims_at_risk), V(not_quiet), V(data_differs), V(not_comparable), V(timeout), V(no_node), V(taken_over),
-      V(record_unreadable), V(too_large), V(interrupted), V(exec_failed) or a word of M(kubewin.csi.driver_apply).
+      V(record_unreadable), V(too_large), V(interrupted), V(exec_failed) or a key of M(kubewin.csi.driver_apply).
   returned: failure
   type: str
   sample: refused

@@ -82,7 +82,7 @@ namespaces:
   elements: str
   sample: [vmware-system-csi]
 reason:
-  description: Stable key of the failure, V(in_use), V(timeout), V(locked) or a word of M(kubewin.csi.driver_apply).
+  description: Stable key of the failure, V(in_use), V(timeout), V(locked) or a key of M(kubewin.csi.driver_apply).
   returned: failure
   type: str
   sample: in_use

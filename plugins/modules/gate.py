@@ -116,7 +116,7 @@ gate:
       type: str
 reason:
   description:
-    - Stable key of the failure, one of V(gate_red), V(gate_timeout), V(gate_unproven), V(no_nodes) or a word of
+    - Stable key of the failure, one of V(gate_red), V(gate_timeout), V(gate_unproven), V(no_nodes) or a key of
       M(kubewin.csi.driver_apply).
   returned: failure
   type: str

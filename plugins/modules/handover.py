@@ -100,7 +100,7 @@ kept:
   elements: str
 reason:
   description:
-    - Why the task failed. V(handover_refused), V(locked), V(taken_over), V(busy), V(gate), V(timeout), V(interrupted) or a word of
+    - Why the task failed. V(handover_refused), V(locked), V(taken_over), V(busy), V(gate), V(timeout), V(interrupted) or a key of
       M(kubewin.csi.driver_apply).
   returned: failure
   type: str

@@ -204,7 +204,7 @@ report:
   returned: when the cluster could be read and O(details=true)
   type: dict
 reason:
-  description: Stable key of the failure, V(not_ready), V(configuration) or a word of M(kubewin.csi.driver_apply).
+  description: Stable key of the failure, V(not_ready), V(configuration) or a key of M(kubewin.csi.driver_apply).
   returned: failure
   type: str
   sample: not_ready

@@ -308,7 +308,7 @@ data:
 reason:
   description:
     - Stable key of the failure, one of V(stopped), V(paused), V(volumes_changed), V(data_differs), V(refused), V(taken_over),
-      V(journal_unreadable), V(too_large), V(interrupted), a word of M(kubewin.csi.driver_apply), or the key of the gate, the verification
+      V(journal_unreadable), V(too_large), V(interrupted), a key of M(kubewin.csi.driver_apply), or the key of the gate, the verification
       or the readiness report.
   returned: failure
   type: str

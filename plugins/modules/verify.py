@@ -178,7 +178,7 @@ report:
   type: str
 reason:
   description:
-    - Stable key of the failure, one of V(verify_failed), V(refused), V(left_behind), V(interrupted) or a word of
+    - Stable key of the failure, one of V(verify_failed), V(refused), V(left_behind), V(interrupted) or a key of
       M(kubewin.csi.driver_apply).
   returned: failure
   type: str

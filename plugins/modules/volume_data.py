@@ -180,7 +180,7 @@ plan:
 reason:
   description:
     - Stable key of the failure, one of V(data_differs), V(refused), V(baseline_unreadable), V(not_bound), V(in_use), V(not_comparable),
-      V(no_node), V(helper_failed), V(left_behind), V(cut), V(interrupted) or a word of M(kubewin.csi.driver_apply).
+      V(no_node), V(helper_failed), V(left_behind), V(cut), V(interrupted) or a key of M(kubewin.csi.driver_apply).
   returned: failure
   type: str
   sample: data_differs

@@ -40,7 +40,6 @@ CLAIMS = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"
 CLASS = "thin"
 RECORDS, COPIES = "kubewin", "kubewin-records"
-# Which share of the kills a run has, where it does not have all.
 KINDS = ("vsphere", "aws_ebs", "azure_disk", "azure_file", "gce_pd")
 FILES = {"orders.db": b"\x00\x1a\xff" * 3000, "Gr\u00fc\u00dfe/\u65e5\u672c.txt": b"2026-11-21\r\n", "empty": b""}
 

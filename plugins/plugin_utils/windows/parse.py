@@ -198,7 +198,7 @@ def read_smb_mappings(text: str) -> tuple[tuple[str, str, int], ...]:
     mappings = []
     rows: dict[str, str] = {}
     for line in text.splitlines():
-        # WMIC ends a line with two carriage returns, of which the edge carries one.
+        # WMIC ends a line with two carriage returns, of which one is masked.
         name, equals, value = "".join(filter(str.isprintable, line)).strip().partition("=")
         if equals:
             rows[name] = value

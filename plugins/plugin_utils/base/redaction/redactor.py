@@ -21,8 +21,8 @@ from .harmless_words import Words
 from .known_secrets import KnownSecrets
 from .log_lines import LogLines
 
-# NUL as base.text carries it: texts of a host have passed that edge already.
-_CARRIED_NUL = mask_controls("\x00")
+# NUL as base.text shows it: what a host printed is masked already.
+_MASKED_NUL = mask_controls("\x00")
 _HTML_TEXT = re.compile(r"(<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>)", re.DOTALL)
 
 
@@ -60,7 +60,7 @@ class Redactor:
     def redact_log(self, raw: bytes | str) -> str:
         """A log, or what a program printed, which does nothing to a terminal."""
         text = decode(raw) if isinstance(raw, bytes) else raw
-        return mask_controls(self._logs.redact(self._known_secrets.hide(text.replace(_CARRIED_NUL, "\x00"))))
+        return mask_controls(self._logs.redact(self._known_secrets.hide(text.replace(_MASKED_NUL, "\x00"))))
 
     def redact_objects(self, kind: str, items: Sequence[Mapping[str, Any]]) -> list[Any]:
         self.learn(name for item in items for name in structured.list_object_names(kind, item))
