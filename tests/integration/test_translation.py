@@ -147,8 +147,6 @@ SOURCES: dict[str, some.SearchStrategy[dict[str, Any]]] = {
 ANNOTATIONS = optional(
     **{
         "kubernetes.io/azure-file-resource-group": text("rg"),
-        "openstorage.io/auth-secret-name": text("px"),
-        "openstorage.io/auth-secret-namespace": text("portworx"),
         "pv.kubernetes.io/provisioned-by": text("kubernetes.io/aws-ebs"),
     }
 )

@@ -70,11 +70,6 @@ def machine_values(identity: Identity) -> dict[str, dict[str, Value]]:
         rf"{_SERVICES}\defragsvc": {"Start": 3},
         rf"{_SERVICES}\afunix": {"Start": 1},
         rf"{_SERVICES}\hns\State": {},
-        rf"{_SERVICES}\WinDefend": {"Start": 2},
-        r"Software\Microsoft\Windows\CurrentVersion\Component Based Servicing": {},
-        r"Software\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto Update": {},
-        r"Software\Microsoft\Windows Defender\Exclusions\Paths": {},
-        r"Software\Policies\Microsoft\Windows": {},
     }
 
 

@@ -76,10 +76,6 @@ func (m *model) seedRegistry() {
 	m.saveBootID()
 	m.regMake(`HKLM\SYSTEM\CurrentControlSet\Services\partmgr\Parameters`).set(host.Dword("SanPolicy", 1))
 	m.regMake(`HKLM\SYSTEM\CurrentControlSet\Services\hns\State`)
-	m.regMake(`HKLM\SOFTWARE\Microsoft\Windows Defender\Exclusions\Paths`)
-	m.regMake(`HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing`)
-	m.regMake(`HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto Update`)
-	m.regMake(`HKLM\SOFTWARE\Policies\Microsoft\Windows`)
 }
 
 // netbios is the computer name: 15 characters, upper case.
