@@ -190,7 +190,11 @@ class Cancel:
 
 TORTURE = (pytest.mark.torture,)
 CONTAINERS = [
-    pytest.param(Cancel("sc.exe stop", signal.SIGKILL, everyone=True, apart=True), id="stop-container"),
+    pytest.param(
+        Cancel("sc.exe stop", signal.SIGKILL, everyone=True, apart=True),
+        id="stop-container",
+        marks=pytest.mark.turn(0, 2),
+    ),
     pytest.param(
         Cancel("sc.exe start", signal.SIGKILL, everyone=True, apart=True), id="start-container", marks=TORTURE
     ),

@@ -533,7 +533,12 @@ def test_each_write_of_an_upgrade_by_wmco_that_arrives_after_another_run_finishe
 
 
 @pytest.mark.parametrize(
-    "number", [1, pytest.param(2, marks=pytest.mark.torture), pytest.param(3, marks=pytest.mark.torture)]
+    "number",
+    [
+        pytest.param(1, marks=pytest.mark.turn(1, 2)),
+        pytest.param(2, marks=pytest.mark.torture),
+        pytest.param(3, marks=pytest.mark.torture),
+    ],
 )
 def test_tasks_after_the_one_in_which_the_controller_slept_do_not_run(ready: Lab, tmp_path: Path, number: int) -> None:
     """Meanwhile another run took over, finished the node and uncordoned it."""

@@ -142,7 +142,8 @@ class Story:
 
 
 @pytest.mark.parametrize(
-    "core", [pytest.param(core, marks=() if core == MAIN else pytest.mark.torture) for core in lines()]
+    "core",
+    [pytest.param(core, marks=pytest.mark.turn(0, 2) if core == MAIN else pytest.mark.torture) for core in lines()],
 )
 def test_what_tasks_do_to_an_upgrade(four: Lab, tmp_path: Path, core: str) -> None:
     story = Story(four, tmp_path, core)
