@@ -34,7 +34,6 @@ EBS_HP = (
     f"{GITHUB}/kubernetes-sigs/aws-ebs-csi-driver/blob/v1.64.0/charts/aws-ebs-csi-driver/templates/_node-windows.tpl"
 )
 EBS_BUILDS = f"{GITHUB}/kubernetes-sigs/aws-ebs-csi-driver/blob/v1.56.0/Makefile"
-EBS_2022 = f"{GITHUB}/kubernetes-sigs/aws-ebs-csi-driver/blob/v1.12.0/Makefile"
 DISK = f"{GITHUB}/kubernetes-sigs/azuredisk-csi-driver/blob/master/deploy/v1.34.5/csi-azuredisk-node-windows.yaml"
 DISK_HP = DISK.replace(".yaml", "-hostprocess.yaml")
 DISK_DEFAULT = f"{GITHUB}/kubernetes-sigs/azuredisk-csi-driver/blob/v1.30.4/deploy/install-driver.sh"
@@ -78,12 +77,6 @@ class Row:
     skew: bool = False
 
 
-def complete(driver: Driver) -> Driver:
-    """A driver as if every mode that is known were deployed."""
-    modes = tuple(replace(rule, template=rule.template or f"{driver.key}_{rule.mode}.yaml.j2") for rule in driver.modes)
-    return replace(driver, modes=modes)
-
-
 def world(driver: Driver, row: Row) -> DriverSnapshot:
     home = OPENSHIFT if row.openshift else driver.namespace
     newest = next(known.images["driver"] for known in driver.releases if known.version == driver.default_version)
@@ -109,7 +102,7 @@ def world(driver: Driver, row: Row) -> DriverSnapshot:
 
 
 def decide(row: Row) -> DriverPlan:
-    driver = complete(DRIVERS[row.driver])
+    driver = DRIVERS[row.driver]
     return plan_driver(
         driver, DriverRequest(version=row.version, mode=row.mode, allow_version_skew=row.skew), world(driver, row)
     )
