@@ -310,6 +310,14 @@ def an_in_tree_disk_of_aws_whose_handle_alone_names_its_zone(world: World) -> No
     on_windows(world, "far", {"awsElasticBlockStore": {"volumeID": "aws://us-east-1c/vol-1", "fsType": "ntfs"}})
 
 
+@situation("CSI-V53", starts_again={"Deployment shop/one": "unknown", "Deployment shop/two": "unknown"})
+def a_disk_for_workloads_that_are_pinned_to_different_nodes(world: World) -> None:
+    volume(world, "pv-both", csi(VSPHERE.name, "fcd-both"), "both")
+    for name, node in (("one", "win-1"), ("two", "win-2")):
+        selector = {"kubernetes.io/os": "windows", HOST: node}
+        workload(world, "Deployment", name, pod_spec("both", nodeSelector=selector), replicas=1, status={"replicas": 1})
+
+
 @situation("CSI-N33", starts_again={"StatefulSet shop/pairs": "no"})
 def pods_with_two_volumes_each_on_nodes_with_an_odd_room(world: World) -> None:
     for node in ("win-1", "win-2"):

@@ -81,6 +81,27 @@ def a_job_whose_pods_come_one_after_another(world: World) -> None:
     workload(world, "Job", "x", pod_spec("x"), parallelism=3, completions=1)
 
 
+@situation("CSI-V53", starts_again={"Deployment shop/x": "unknown", "Deployment shop/y": "unknown"})
+def two_workloads_that_start_with_one_disk(world: World) -> None:
+    _disk(world)
+    for name in ("x", "y"):
+        workload(world, "Deployment", name, pod_spec("x"), replicas=1)
+
+
+@situation(starts_again={"Deployment shop/x": "yes", "Deployment shop/y": "yes"})
+def two_workloads_that_start_with_one_disk_on_one_node(world: World) -> None:
+    _disk(world)
+    for name in ("x", "y"):
+        workload(world, "Deployment", name, pod_spec("x", nodeSelector=_KEPT), replicas=1)
+
+
+@situation("CSI-V42", starts_again={"Deployment shop/x": "no", "Deployment shop/y": "no"})
+def two_workloads_that_start_with_a_share_for_one_pod(world: World) -> None:
+    _share(world, "ReadWriteOncePod")
+    for name in ("x", "y"):
+        workload(world, "Deployment", name, pod_spec("x"), replicas=1)
+
+
 def _rolling(world: World, surge: str | int) -> None:
     _share(world, "ReadWriteOncePod")
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": "25%"}}

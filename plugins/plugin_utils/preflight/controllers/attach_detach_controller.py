@@ -23,7 +23,7 @@ from ..findings import create_finding
 from ..index import BY_NAME, Index, unite
 from ..migration import decide_control_plane
 from ..subjects import Subject, Subjects
-from ..usage import Usage, list_disks
+from ..usage import Usage, Workload, list_disks
 from ..verdict import ReportFinding, Severity
 from ..volumes import VolumesEvaluation
 from ..walk.steps import PodToStart, Split, StepAnswer
@@ -39,11 +39,12 @@ class _Use:
     """The users of a claim, gone through once for all of them.
 
     holding: of the first two workloads that have a live pod with it on a node, that pod by the workload's key. going: its
-    pods that are being deleted. Workloads without a pod on a node are vetoed by their live state.
+    pods that are being deleted. starting: the workloads that start pods, by key, empty while one has a pod on a node.
     """
 
     holding: Mapping[str, ObservedPod]
     going: tuple[ObservedPod, ...]
+    starting: Mapping[str, Workload]
 
 
 class AttachDetachController:
@@ -195,6 +196,10 @@ class AttachDetachController:
             finding = create_finding("CSI-V53", subject.title, message, evidence, remedy, severity)
             # Where no node is left, the pod surely waits.
             split.note("no", other_nodes, (replace(finding, doubt=severity is None),))
+        elif rival := self._find_rival(pod, subject, nodes):
+            message = f"{rival} names it too, it is attached to one node at a time, and nothing keeps both on one node"
+            remedy = "keep both workloads on one node by nodeSelector, or give each a volume of its own"
+            split.doubt(nodes, "CSI-V53", message, remedy)
         elif nodes & (nodes - 1) and volume in (*pod.shared, *self._list_shared_inline(pod)):
             users = f"its {pod.count} pods" if pod.count > 1 else "several pods"
             message = f"{users} share the volume, only one node at a time can attach it, and the scheduler may spread the pods"
@@ -235,17 +240,31 @@ class AttachDetachController:
             keys = {user.key for user in workloads}
             placed = [pair for pair in self._placed.get(disk, ()) if pair[0] in keys]
             holding: dict[str, ObservedPod] = {}
+            starting: dict[str, Workload] = {}
             if len(workloads) > 1:
                 live = (pair for pair in placed if not pair[1].finished and not pair[1].gone_by)
                 while len(holding) < 2 and (pair := next(live, None)) is not None:
                     holding.setdefault(*pair)
-            self._uses[volume] = _Use(holding, tuple(pod for dummy, pod in placed if pod.gone_by))
+                if not any(pod.node and not pod.finished for user in workloads for pod in user.pods):
+                    starting = {
+                        user.key: user for user in workloads if user.template is not None and user.template.runs
+                    }
+            self._uses[volume] = _Use(holding, tuple(pod for dummy, pod in placed if pod.gone_by), starting)
         return self._uses[volume]
 
     def _find_stuck_pod(self, subject: Subject) -> ObservedPod | None:
         """A pod with the volume that is being deleted and does not go."""
         going = self._find_users(subject).going
         return next((pod for pod in going if self._index.count_minutes(pod.gone_by, _GOING) is not None), None)
+
+    def _find_rival(self, pod: PodToStart, subject: Subject, nodes: int) -> str:
+        """A workload that starts with the same volume, maybe on another node, while no pod of either is on a node."""
+        starting = self._find_users(subject).starting
+        if pod.workload not in starting:
+            return ""
+        several = bool(nodes & (nodes - 1))
+        rivals = (user for key, user in starting.items() if key != pod.workload)
+        return next((rival.key for rival in rivals if several or rival.eligible != nodes), "")
 
 
 def _is_for_one_node(subject: Subject) -> bool:

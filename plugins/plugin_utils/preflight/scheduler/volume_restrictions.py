@@ -44,6 +44,15 @@ class VolumeRestrictions:
         return group_values((f"{pod.namespace}/{name}", pod) for pod in at_work for name in pod.volumes.claims)
 
     @cached_property
+    def _workloads_by_claim(self) -> Mapping[str, Mapping[str, None]]:
+        """By claim, what makes pods that name it."""
+        templates = (template for template in self._index.snapshot.templates if not template.owner and template.runs)
+        pairs = group_values(
+            (f"{template.namespace}/{name}", template.key) for template in templates for name in template.volumes.claims
+        )
+        return {claim: dict.fromkeys(keys) for claim, keys in pairs.items()}
+
+    @cached_property
     def _templates(self) -> Mapping[Key, ObservedTemplate]:
         return key_templates(self._index.snapshot.templates)
 
@@ -65,11 +74,13 @@ class VolumeRestrictions:
         """What else uses a claim of a pod, empty for nothing."""
         if pod.count > 1 or (claim in pod.shared and self._has_several_pods(pod)):
             return f"{pod.count if pod.count > 1 else 'several'} pods of {pod.workload} share it"
-        # Workloads without a pod on a node are vetoed by their live state.
-        for other_pod in self._pods_by_claim.get(claim, ()):
+        users = self._pods_by_claim.get(claim, ())
+        for other_pod in users:
             if not self._is_replaced(other_pod, pod):
                 return f"pod {other_pod.key} on {other_pod.node} uses it"
-        return ""
+        named = self._workloads_by_claim.get(claim, {})
+        other_key = next((name for name in named if name != pod.workload), "")
+        return f"{other_key} also uses it" if other_key and pod.workload in named and not users else ""
 
     def _has_several_pods(self, pod: PodToStart) -> bool:
         """Whether a workload with a pod on each node, or with ordinals, has more than one."""
