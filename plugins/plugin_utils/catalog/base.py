@@ -51,6 +51,7 @@ class Release:
     from the nearest listed one, with a warning.
 
     version: without a leading v. images: by IMAGE_ROLES, "repository:tag". mode_images: by mode, what replaces them there.
+    unproven_modes: modes of which no source shows that the driver's image can be pulled.
     max_volumes: most volumes a node may take by upstream's default, 0 when the release leaves that to Kubernetes.
     """
 
@@ -58,6 +59,7 @@ class Release:
     images: Mapping[str, str]
     max_volumes: int = 0
     mode_images: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    unproven_modes: tuple[str, ...] = ()
 
     def map_images_of(self, mode: str) -> dict[str, str]:
         """The images of this release in a mode, by role."""

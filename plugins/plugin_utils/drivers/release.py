@@ -186,8 +186,13 @@ def choose_release(
     rule, findings = _choose_mode(driver, version, rules, snapshot, running)
     if stood_in is not None:
         findings.append(stood_in)
-    if driver.find_release(version) is None:
+    listed = driver.find_release(version)
+    if listed is None:
         findings.append(_check_listed(driver, version, rule))
+    elif rule.mode in listed.unproven_modes and not desired.images.get("driver"):
+        message = f"no source shows that its image for mode {rule.mode} was published"
+        remedy = "check that your nodes can pull it, or set the images or image_mirror option"
+        findings.append(warning("CSI-D09", f"{driver.title} {version}", message, remedy))
     findings += _explain_openshift(driver, controller, running, snapshot)
     if is_skewed(running, version):
         findings.append(_check_skew(driver, desired, controller, running.versions[0], version))
@@ -207,7 +212,7 @@ def _find_substitute(
     usable = []
     for release in driver.releases:
         version = parse(release.version)
-        rules = _list_mode_rules(driver, desired, version)
+        rules = [rule for rule in _list_mode_rules(driver, desired, version) if rule.mode not in release.unproven_modes]
         if rules and not find_missing_feature_states(driver, version, snapshot):
             usable.append((version, any(not find_obstacles(driver, version, rule, snapshot) for rule in rules)))
     candidates = [version for version, fits in usable if fits] or [version for version, _fits in usable]

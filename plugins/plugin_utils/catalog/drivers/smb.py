@@ -21,12 +21,15 @@ _PLUGIN = "registry.k8s.io/sig-storage/smbplugin"
 _SIG = "registry.k8s.io/sig-storage"
 
 
-def _release(version: str, registrar: str, liveness_probe: str, host_registrar: str = "") -> base.Release:
+def _release(
+    version: str, registrar: str, liveness_probe: str, host_registrar: str = "", unproven: tuple[str, ...] = ()
+) -> base.Release:
     registrar, probe = f"{_SIG}/csi-node-driver-registrar:{registrar}", f"{_SIG}/livenessprobe:{liveness_probe}"
     host = (
         {"host_process": base.map_images(f"{_PLUGIN}:v{version}-windows-hp", host_registrar)} if host_registrar else {}
     )
-    return base.Release(version, base.map_images(f"{_PLUGIN}:v{version}", registrar, probe), mode_images=host)
+    images = base.map_images(f"{_PLUGIN}:v{version}", registrar, probe)
+    return base.Release(version, images, mode_images=host, unproven_modes=unproven)
 
 
 _MCR = "mcr.microsoft.com/oss/kubernetes-csi/csi-node-driver-registrar"
@@ -99,7 +102,6 @@ DRIVER = base.Driver(
             min_kubernetes="1.23",
             min_containerd="1.6",
             any_windows=True,
-            notes=("no source shows that the image of 1.20.1 or 1.20.3 was published for this mode",),
             resources={
                 "driver": base.build_resources("10m", "40Mi", "600Mi"),
                 "registrar": base.build_resources("30m", "40Mi", "150Mi"),
@@ -114,8 +116,8 @@ DRIVER = base.Driver(
         _release("1.18.0", "v2.13.0", "v2.15.0", f"{_MCR}:v2.13.0"),
         _release("1.19.0", "v2.15.0", "v2.16.0", f"{_MCR}:v2.15.0"),
         _release("1.19.1", "v2.15.0", "v2.16.0", f"{_MCR}:v2.15.0"),
-        _release("1.20.1", "v2.15.0", "v2.16.0", f"{_SIG}/csi-node-driver-registrar:v2.16.0"),
-        _release("1.20.3", "v2.15.0", "v2.16.0", f"{_SIG}/csi-node-driver-registrar:v2.17.0"),
+        _release("1.20.1", "v2.15.0", "v2.16.0", f"{_SIG}/csi-node-driver-registrar:v2.16.0", ("host_process",)),
+        _release("1.20.3", "v2.15.0", "v2.16.0", f"{_SIG}/csi-node-driver-registrar:v2.17.0", ("host_process",)),
     ),
     default_version="1.20.3",
     controller=base.Controller(

@@ -191,7 +191,7 @@ PLANS = [
     Row("gce_pd", "1.26.0 csi_proxy", GCE_README, kubernetes="v1.19.16"),
     Row("gce_pd", "1.26.0 csi_proxy", GCE, kubernetes="v1.33.5-gke.1125000", contains="GKE"),
     # SMB: both from 1.17.0 on.
-    Row("smb", "1.20.3 host_process", SMB_DEFAULT),
+    Row("smb", "1.20.3 host_process", SMB_DEFAULT, contains="CSI-D09"),
     Row("smb", "1.16.0 csi_proxy", SMB_DEFAULT, version="1.16.0"),
     Row("smb", "1.20.3 csi_proxy", SMB, mode="csi_proxy"),
     Row("smb", "1.17.0 host_process", SMB_HP, version="1.17.0", builds=("26100",)),
@@ -290,6 +290,8 @@ REFUSALS = [
     Row("smb", "CSI-D05", HOST_PROCESS, "version 1.20.3 in mode csi_proxy", mode="host_process", containerd="containerd://1.5.18"),
     Row("smb", "CSI-D03", SMB_README, "upgrade Kubernetes to", kubernetes="v1.20.15"),
     Row("smb", "CSI-D33", SKEW, "leave version unset to deploy 1.18.0", version="1.20.3", openshift="4.22.1"),
+    # Nothing shows that the image of 1.20 for HostProcess was published.
+    Row("smb", "CSI-D33", SMB_HP, "the node plugin would be 1.19.1", running="mirror.example/x/smbplugin:v1.20.2", mode="host_process"),
 ]  # fmt: skip
 
 
