@@ -189,7 +189,7 @@ def choose_release(
     listed = driver.find_release(version)
     if listed is None:
         findings.append(_check_listed(driver, version, rule))
-    elif rule.mode in listed.unproven_modes and not desired.images.get("driver"):
+    elif rule.mode in listed.unproven_modes and not _has_own_images(desired):
         message = f"no source shows that its image for mode {rule.mode} was published"
         remedy = "check that your nodes can pull it, or set the images or image_mirror option"
         findings.append(warning("CSI-D09", f"{driver.title} {version}", message, remedy))
@@ -205,9 +205,9 @@ def _find_substitute(
     """The release to take in place of those that the cluster runs; None where the first of them will do, or none is better.
 
     One of these themselves, else one of the same minor release, else the newest older one, else the oldest newer one, each of
-    those that can be pulled and run here. A mirror, or an image, is the user's own, so it holds what the user put there.
+    those that can be pulled and run here.
     """
-    if desired.image_mirror or desired.images.get("driver") or driver.find_release(versions[0]) is not None:
+    if _has_own_images(desired) or driver.find_release(versions[0]) is not None:
         return None
     usable = []
     for release in driver.releases:
@@ -220,6 +220,11 @@ def _find_substitute(
     same_minor_versions = [version for version in candidates if version.minor in minors]
     running = next((version for version in versions if version in candidates), None)
     return running or max(same_minor_versions, default=None) or find_closest(versions[0], candidates)
+
+
+def _has_own_images(desired: DriverRequest) -> bool:
+    """Whether the driver's image comes from the user: a mirror, or an image, holds what the user put there."""
+    return bool(desired.image_mirror or desired.images.get("driver"))
 
 
 def _list_mode_rules(driver: Driver, desired: DriverRequest, version: Version) -> list[ModeRule]:

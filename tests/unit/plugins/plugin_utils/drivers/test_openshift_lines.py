@@ -14,6 +14,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import (
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import DriverPlan, plan_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 
+PLAIN = DriverRequest()
 HOME = "openshift-cluster-csi-drivers"
 DIGEST = "quay.io/openshift-release-dev/ocp-v4.0-art-dev@sha256:" + "0" * 64
 LINES = [f"4.{minor}" for minor in range(12, 22)]
@@ -26,7 +27,7 @@ EXPECTED = {
 }
 
 
-def planned(line: str, key: str) -> DriverPlan:
+def planned(line: str, key: str, desired: DriverRequest = PLAIN) -> DriverPlan:
     """The plan on such a cluster, whose vSphere map has the switch for Windows from 4.14 on."""
     driver, known = DRIVERS[key], wmco.find_line_of_openshift(f"{line}.9")
     assert known is not None
@@ -46,7 +47,7 @@ def planned(line: str, key: str) -> DriverPlan:
         storage_class=None,
         openshift=f"{line}.9",
     )
-    return plan_driver(driver, DriverRequest(), snapshot)
+    return plan_driver(driver, desired, snapshot)
 
 
 @pytest.mark.parametrize("platform", DRIVER_OF)
@@ -76,6 +77,20 @@ def test_azure_file_of_4_13_follows_its_controller_and_reports_the_skew() -> Non
     made = planned("4.13", "azure_file")
     assert (str(made.version), made.rule and made.rule.mode) == ("1.29.5", "csi_proxy")
     assert {"CSI-D09", "CSI-D33"} <= {finding.id for finding in made.findings}
+
+
+@pytest.mark.parametrize(
+    "desired",
+    [
+        DriverRequest(image_mirror="registry.example.com"),
+        DriverRequest(images={"driver": "registry.example.com/smb:v1"}),
+    ],
+    ids=["mirror", "image"],
+)
+def test_an_image_of_the_users_own_has_no_warning(desired: DriverRequest) -> None:
+    made = planned("4.12", "smb", desired)
+    assert (str(made.version), made.rule and made.rule.mode) == ("1.20.3", "host_process")
+    assert "CSI-D09" not in {finding.id for finding in made.findings}
 
 
 def test_smb_as_a_host_process_is_planned_with_a_warning_that_its_image_may_not_be_published() -> None:
