@@ -36,7 +36,7 @@ PATIENCE = 240.0
 def eventually(probe: Callable[[], T | None], what: str, timeout: float = PATIENCE, longest_pause: float = 0.3) -> T:
     """The first true value that `probe` gives; AssertionError with the last one when none comes in time.
 
-    longest_pause: seconds between two probes, for what does not stay.
+    longest_pause: at most so many seconds between two probes; fewer for what passes quickly.
     """
     began = time.monotonic()
     deadline = began + timeout
@@ -46,7 +46,8 @@ def eventually(probe: Callable[[], T | None], what: str, timeout: float = PATIEN
             return found
         if time.monotonic() > deadline:
             raise AssertionError(f"{what}: not within {timeout:g} s, last value {found!r}")
-        # Each probe costs the lab's API server as much as a request of the product's; the deadline is checked above.
+        # A probe costs the lab's API server as much as a request of the product's, so what takes long is asked less often. The loop
+        # ends with the probe's value or at the deadline above.
         time.sleep(min(max(0.1, (time.monotonic() - began) / 30), longest_pause))
 
 

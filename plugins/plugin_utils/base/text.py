@@ -4,7 +4,8 @@
 """Text that comes from a cluster or a host and is shown: nothing in it acts on a terminal or changes how a line reads. Pure.
 
 Control characters start terminal escapes, and bidirectional overrides show a text in another order than it is written.
-Both are shown as private-use characters, which do nothing. Inside, a text is as it was read, so it is written back as it was read.
+Both are shown as private-use characters, which do nothing. Texts of API objects are masked where they are shown, so they are written
+back as they were read; what a host or a pod prints is masked where it is read.
 """
 
 from __future__ import annotations

@@ -262,7 +262,7 @@ def test_a_slow_host_is_reported_by_name_with_its_step() -> None:
 def test_an_annotation_that_an_error_quotes_does_nothing_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     store = ObjectStore()
     cordon = {
-        "metadata": {"name": "win-1", "annotations": {CORDONED: "\x1b[2Jall is well"}},
+        "metadata": {"name": "win-1", "annotations": {CORDONED: "\x1b[2Jdrained by hand"}},
         "spec": {"unschedulable": True},
     }
     store._put("/api/v1/nodes/win-1", cordon)
@@ -280,5 +280,5 @@ def test_an_annotation_that_an_error_quotes_does_nothing_on_a_terminal(monkeypat
     make: Any = Locked
     result = make(task, SimpleNamespace(become=None), SimpleNamespace(remote_addr="win-1"), None, None, None).run()
     assert result["reason"] == "locked"
-    assert "all is well" in result["msg"]
+    assert "drained by hand" in result["msg"]
     assert "\x1b" not in result["msg"]
