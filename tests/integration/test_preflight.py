@@ -310,8 +310,8 @@ def test_pods_match_a_restored_template_and_without_the_rule_that_is_unknown(
     pods = [pod.plugin for pod in found.pods if pod.owner == "DaemonSet/by-hand"]
     assert template.plugin is not None
     assert [pod.template_generation for pod in pods if pod is not None] == ["1"] * len(lab.state.hosts)
-    assert template.plugin.gate.template_generation == "3"
-    assert all(pod is not None and template.plugin.gate.is_current(pod) for pod in pods)
+    assert template.plugin.template_generation == "3"
+    assert all(pod is not None and template.plugin.is_current(pod) for pod in pods)
     [rule] = [one for one in ROLE["rules"] if one["resources"] == [REVISIONS]]
     lab.api.patch(PATH, {"rules": [one for one in ROLE["rules"] if one is not rule]})
     try:

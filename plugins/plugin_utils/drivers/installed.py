@@ -16,15 +16,9 @@ from ..kube.client import Client
 from ..kube.daemon_set import ObservedDaemonSet
 from ..kube.errors import ClusterError
 from ..kube.labels import MANAGER
+from ..kube.pod import list_images
 
 _CONTROLLERS = {name: driver for driver in DRIVERS.values() for name in driver.controller.deployments}
-
-
-def list_images(spec: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """By container, the images of a core/v1 PodSpec."""
-    return tuple(
-        (str(container.get("name", "")), str(container.get("image", ""))) for container in spec.get("containers") or ()
-    )
 
 
 def _shorten_repository(image: str) -> str:

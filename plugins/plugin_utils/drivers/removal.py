@@ -11,18 +11,17 @@ any owner, and by volumes that were mounted through it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..catalog import in_tree
 from ..catalog.base import Driver
+from ..catalog.csi_proxy import PIPE_PREFIX
 from ..kube.daemon_set import ObservedDaemonSet
 from ..kube.labels import MANAGED_BY, MANAGER, PART_OF
-from ..kube.pod import is_finished, is_host_process, is_owned_by, list_claims, list_host_paths
+from ..kube.pod import is_finished, is_owned_by, list_claims, list_pipes
 
-_PIPE = re.compile(r"^[\\/]+\.[\\/]+pipe[\\/]+(csi-proxy-[a-z0-9-]+)", re.IGNORECASE)
 _SHOWN = 20
 
 
@@ -105,9 +104,9 @@ def _is_volume_of(driver: Driver, source: Mapping[str, Any]) -> bool:
     return plugin is not None and plugin.field in source
 
 
-def list_pipes(pod_spec: Mapping[str, Any]) -> tuple[str, ...]:
+def list_csi_proxy_pipes(pod_spec: Mapping[str, Any]) -> tuple[str, ...]:
     """Pipes of csi-proxy that a pod mounts, bare names."""
-    return tuple(match[1] for path in list_host_paths(pod_spec) if (match := _PIPE.match(path)))
+    return tuple(pipe for pipe in list_pipes(pod_spec) if pipe.startswith(PIPE_PREFIX))
 
 
 def uses_pipes_unmounted(daemon_set: Mapping[str, Any]) -> bool:
@@ -117,7 +116,7 @@ def uses_pipes_unmounted(daemon_set: Mapping[str, Any]) -> bool:
     https://github.com/openshift/enhancements).
     """
     observed = ObservedDaemonSet.from_object(daemon_set)
-    return observed.of_openshift and observed.plugin and is_host_process(daemon_set["spec"]["template"]["spec"])
+    return observed.of_openshift and observed.is_plugin and observed.host_process
 
 
 def list_pipe_users(
@@ -134,12 +133,12 @@ def list_pipe_users(
         name = f"{metadata['namespace']}/{metadata['name']}"
         if labels.get(MANAGED_BY) == MANAGER and labels.get(PART_OF) in going:
             leaving.add(metadata.get("uid"))
-        elif pipes := list_pipes(item["spec"]["template"]["spec"]):
+        elif pipes := list_csi_proxy_pipes(item["spec"]["template"]["spec"]):
             users.append(f"DaemonSet {name} mounts {', '.join(pipes)}")
         elif uses_pipes_unmounted(item):
             users.append(f"DaemonSet {name} of OpenShift's storage operator uses csi-proxy")
     for pod in pods:
-        metadata, pipes = pod["metadata"], list_pipes(pod["spec"])
+        metadata, pipes = pod["metadata"], list_csi_proxy_pipes(pod["spec"])
         if pipes and not is_finished(pod) and not any(is_owned_by(uid, pod) for uid in leaving):
             node = pod["spec"].get("nodeName") or "no node yet"
             users.append(f"pod {metadata['namespace']}/{metadata['name']} on {node} mounts {', '.join(pipes)}")
@@ -154,7 +153,7 @@ def is_served_without_pipes(driver: Driver, daemon_sets: Iterable[Mapping[str, A
     providers = [daemon_set for daemon_set, facts in observed if facts.is_node_plugin_of(driver.name)]
     # A DaemonSet without a Ready pod serves no volume, whatever it claims; what mounts pipes may serve them any moment.
     return any(facts.ready for daemon_set, facts in observed if daemon_set in providers) and not any(
-        list_pipes(daemon_set["spec"]["template"]["spec"]) or uses_pipes_unmounted(daemon_set)
+        list_csi_proxy_pipes(daemon_set["spec"]["template"]["spec"]) or uses_pipes_unmounted(daemon_set)
         for daemon_set in providers
     )
 

@@ -14,7 +14,7 @@ from ..catalog.base import Driver
 from ..kube import kinds
 from ..kube.client import Client
 from ..kube.kinds import Kind
-from .removal import VolumeUse, find_uses, is_served_without_pipes, list_pipe_users, list_pipes, make_selector
+from .removal import VolumeUse, find_uses, is_served_without_pipes, list_csi_proxy_pipes, list_pipe_users, make_selector
 
 # Seconds between two reads of a DaemonSet that is being deleted. A watch of this one object would need a rule and a recovery of its own.
 _LOOK_AGAIN = 0.3
@@ -64,7 +64,7 @@ def list_drivers_with_pipes(client: Client, drivers: Mapping[str, Driver]) -> li
         key
         for key, driver in drivers.items()
         if any(
-            list_pipes(daemon_set["spec"]["template"]["spec"])
+            list_csi_proxy_pipes(daemon_set["spec"]["template"]["spec"])
             for daemon_set in client.list(kinds.DAEMON_SET, label_selector=make_selector(driver)).items
         )
     ]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .labels import MANAGED_BY, MODE, OPENSHIFT_OPERATOR, Marks
-from .pod import list_host_paths
+from .pod import PodFacts, is_host_process, list_host_paths, list_images, list_pipes, normalize_path
 
 _VARIABLE = re.compile(r"\$\(([^)]+)\)")
 # Arguments and variables with the socket for https://github.com/kubernetes-csi/node-driver-registrar, and with the driver's name.
@@ -21,54 +21,86 @@ _NAMES = re.compile(r"(?:^|\s)--?driver-?name[=\s]\"?([^\s\"]+)", re.IGNORECASE)
 # https://github.com/kubernetes-sigs/secrets-store-csi-driver manifest_staging/deploy/secrets-store-csi-driver-windows.yaml
 _FOLDERS = {"secrets-store.csi.k8s.io": "csi-secrets-store"}
 
+_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+# Fields of a PodSpec that decide where its pods go.
+_PLACING = ("nodeSelector", "affinity", "tolerations", "hostNetwork")
+
 
 @dataclass(frozen=True, slots=True)
 class ObservedDaemonSet:
     """A DaemonSet, as far as it may serve a driver on Windows.
 
-    host_paths: what its pods mount from the host. words: paths among the arguments and variables of its containers, which is where
-    HostProcess modes name their directories. Both in lower case with single backslashes. marks: labels that show its
-    owner. mode: annotation of ours. going: it is being deleted. ready: how many of its pods are Ready.
+    desired, current, ready: how many pods it should have, has, and has Ready. processed: whether its controller has seen it as it is now.
+    pod_spec: what decides where its pods go: selector, affinity, tolerations and hostNetwork. host_paths: what its pods mount from the
+    host. words: paths among the arguments and variables of its containers, which is where HostProcess modes name their directories. Both
+    as of normalize_path. pipes: those that its pods mount, bare names. images: by container. marks: labels that show its owner.
+    mode: annotation of ours. going: it is being deleted. revision: hash of its template, empty where it is not known. template:
+    of hash_template, empty where it is not compared. selector: labels of its pods.
     """
 
     namespace: str
     name: str
-    managed_by: str
-    node_selector: Mapping[str, str]
-    host_paths: tuple[str, ...]
-    words: str
+    desired: int = 0
+    current: int = 0
+    ready: int = 0
+    processed: bool = True
+    template_generation: str = ""
+    pod_spec: Mapping[str, Any] = field(default_factory=dict)
+    host_paths: tuple[str, ...] = ()
+    words: str = ""
+    pipes: tuple[str, ...] = ()
+    images: tuple[tuple[str, str], ...] = ()
+    host_process: bool = False
     registers: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    managed_by: str = ""
     marks: Marks = field(default_factory=Marks)
     mode: str = ""
     going: bool = False
-    ready: int = 0
+    revision: str = ""
+    template: str = ""
+    selector: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def from_object(cls, daemon_set: Mapping[str, Any]) -> ObservedDaemonSet:
-        metadata, pod = daemon_set["metadata"], daemon_set["spec"]["template"]["spec"]
+        """Read an apps/v1 DaemonSet, all but revision and template."""
+        metadata, spec, status = daemon_set["metadata"], daemon_set["spec"], daemon_set.get("status") or {}
+        annotations, pod = metadata.get("annotations") or {}, spec["template"]["spec"]
+        containers = pod.get("containers") or ()
         # HostProcess modes mount nothing: there the plugin directory is only named in environment and arguments.
-        words = [str(entry.get("value", "")) for part in pod["containers"] for entry in part.get("env") or []]
+        words = [str(entry.get("value", "")) for part in containers for entry in part.get("env") or []]
         words += [
-            str(word)
-            for part in pod["containers"]
-            for word in [*(part.get("args") or []), *(part.get("command") or [])]
+            str(word) for part in containers for word in [*(part.get("args") or []), *(part.get("command") or [])]
         ]
         return cls(
             namespace=metadata["namespace"],
             name=metadata["name"],
-            managed_by=str((metadata.get("labels") or {}).get(MANAGED_BY, "")),
-            node_selector=dict(pod.get("nodeSelector") or {}),
-            host_paths=tuple(map(_normalize_path, list_host_paths(pod))),
+            desired=int(status.get("desiredNumberScheduled") or 0),
+            current=int(status.get("currentNumberScheduled") or 0),
+            ready=int(status.get("numberReady") or 0),
+            processed=int(status.get("observedGeneration") or 0) >= int(metadata.get("generation") or 0),
+            template_generation=str(annotations.get(_TEMPLATE_GENERATION, "")),
+            pod_spec={key: pod[key] for key in _PLACING if key in pod},
+            host_paths=list_host_paths(pod),
             # Only these: the others may be secrets.
-            words=" ".join(word for word in map(_normalize_path, words) if "\\plugins\\" in word or "c:\\" in word),
-            registers=tuple(folder for part in pod["containers"] for folder in _list_registered_folders(part)),
-            names=tuple(name for part in pod["containers"] for name in _list_named_drivers(part)),
+            words=" ".join(word for word in map(normalize_path, words) if "\\plugins\\" in word or "c:\\" in word),
+            pipes=list_pipes(pod),
+            images=list_images(pod),
+            host_process=is_host_process(pod),
+            registers=tuple(folder for part in containers for folder in _list_registered_folders(part)),
+            names=tuple(name for part in containers for name in _list_named_drivers(part)),
+            managed_by=str((metadata.get("labels") or {}).get(MANAGED_BY, "")),
             marks=Marks.from_object(daemon_set),
-            mode=str((metadata.get("annotations") or {}).get(MODE, "")),
+            mode=str(annotations.get(MODE, "")),
             going="deletionTimestamp" in metadata,
-            ready=int((daemon_set.get("status") or {}).get("numberReady") or 0),
+            selector=tuple(sorted(((spec.get("selector") or {}).get("matchLabels") or {}).items())),
         )
+
+    def is_current(self, pod: PodFacts) -> bool:
+        """Whether a pod is of the template as it is now, by the hash of its revision; by its generation where that is not known."""
+        if self.revision:
+            return pod.revision == self.revision
+        return not self.template_generation or pod.template_generation in ("", self.template_generation)
 
     @property
     def of_openshift(self) -> bool:
@@ -83,14 +115,14 @@ class ObservedDaemonSet:
         if not self.on_windows:
             return False
         folder_name = _FOLDERS.get(driver, driver)
-        if folder_name in self.registers or (driver in self.names and self.plugin):
+        if folder_name in self.registers or (driver in self.names and self.is_plugin):
             return True
         folder = re.compile(rf"\\plugins\\{re.escape(folder_name)}(?=[\\\s]|$)")
         matches = any(map(folder.search, self.host_paths)) or folder.search(self.words) is not None
         return matches and not any(self.registers)
 
     @property
-    def plugin(self) -> bool:
+    def is_plugin(self) -> bool:
         """Whether it is a node plugin for Windows nodes, of whichever driver."""
         mounts = any("\\plugins_registry" in path or "\\plugins\\" in path for path in self.host_paths)
         return self.on_windows and (bool(self.registers) or mounts or "\\plugins\\" in self.words)
@@ -99,7 +131,7 @@ class ObservedDaemonSet:
     def on_windows(self) -> bool:
         """Whether its pods go to Windows nodes, as far as selector and paths show."""
         windows_paths = any(":\\" in path for path in self.host_paths) or "c:\\" in self.words
-        return self.node_selector.get("kubernetes.io/os") == "windows" or windows_paths
+        return (self.pod_spec.get("nodeSelector") or {}).get("kubernetes.io/os") == "windows" or windows_paths
 
 
 def _expand_words(part: Mapping[str, Any]) -> list[str]:
@@ -118,17 +150,10 @@ def _expand_words(part: Mapping[str, Any]) -> list[str]:
 def _list_registered_folders(part: Mapping[str, Any]) -> Iterator[str]:
     """Folders of the sockets that a container registers, without what is before "plugins"."""
     for match in _REGISTERS.finditer(" ".join(_expand_words(part))):
-        folder = _normalize_path(match[1]).partition("\\plugins\\")[2].rpartition("\\")[0]
+        folder = normalize_path(match[1]).partition("\\plugins\\")[2].rpartition("\\")[0]
         yield "" if "$(" in folder else folder
 
 
 def _list_named_drivers(part: Mapping[str, Any]) -> Iterator[str]:
     """Drivers that a container's arguments name."""
     yield from (match[1].lower() for match in _NAMES.finditer(" ".join(_expand_words(part))))
-
-
-def _normalize_path(path: str) -> str:
-    single = path.lower().replace("/", "\\")
-    while "\\\\" in single[1:]:
-        single = single[0] + single[1:].replace("\\\\", "\\")
-    return single

@@ -16,6 +16,7 @@ from .times import parse_time
 MIRROR = "kubernetes.io/config.mirror"
 REVISION = "controller-revision-hash"
 _TEMPLATE_GENERATION = "pod-template-generation"
+_PIPE = "\\\\.\\pipe\\"
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,10 +197,29 @@ def is_host_process(pod_spec: Mapping[str, Any]) -> bool:
     return bool(options.get("hostProcess"))
 
 
+def list_images(pod_spec: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """By container, the images of a PodSpec."""
+    containers = pod_spec.get("containers") or ()
+    return tuple((str(container.get("name", "")), str(container.get("image", ""))) for container in containers)
+
+
 def list_host_paths(pod_spec: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a PodSpec mounts from the host."""
+    """What a PodSpec mounts from the host, as of normalize_path."""
     paths = (str((volume.get("hostPath") or {}).get("path", "")) for volume in pod_spec.get("volumes") or [])
-    return tuple(path for path in paths if path)
+    return tuple(normalize_path(path) for path in paths if path)
+
+
+def list_pipes(pod_spec: Mapping[str, Any]) -> tuple[str, ...]:
+    """The named pipes that a PodSpec mounts, bare names in lower case."""
+    return tuple(path[len(_PIPE) :] for path in list_host_paths(pod_spec) if path.startswith(_PIPE))
+
+
+def normalize_path(path: str) -> str:
+    """A path of Windows in lower case with single backslashes, but for those at its begin."""
+    single = path.lower().replace("/", "\\")
+    while "\\\\" in single[1:]:
+        single = single[0] + single[1:].replace("\\\\", "\\")
+    return single
 
 
 def _find_node(pod: Mapping[str, Any]) -> str:

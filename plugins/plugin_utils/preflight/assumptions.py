@@ -152,7 +152,7 @@ def _list_node_dependencies(index: Index, subjects: Subjects, workload: Workload
         of_node = any(part.key in _OF_ONE_NODE or part.field for term in subject.terms or () for part in term)
         if of_node or subject.source.field in ("local", "hostPath"):
             yield "node reference", f"local disk of {subject.title}"
-        if any(provider.plugin and provider.plugin.gate.pipes for provider in index.providers.get(subject.driver, ())):
+        if any(provider.plugin and provider.plugin.pipes for provider in index.providers.get(subject.driver, ())):
             yield "service of Windows", "csi-proxy on nodes that the upgrade replaces"
 
 

@@ -32,7 +32,7 @@ def view(snapshot: Snapshot, driver: Driver) -> model.DriverSnapshot:
         controllers=tuple(
             controller.observed for controller in snapshot.controllers if controller.driver == driver.key
         ),
-        daemon_sets=tuple(template.plugin.observed for template in snapshot.templates if template.plugin is not None),
+        daemon_sets=tuple(template.plugin for template in snapshot.templates if template.plugin is not None),
         # Admission is evaluated for the next pods of node plugins, in workloads.py.
         namespaces={},
         csi_driver=None if live is None else {"metadata": {"name": live.name}, "spec": live.spec},

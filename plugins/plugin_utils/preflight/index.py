@@ -284,7 +284,7 @@ class Index:
             for template in self.snapshot.templates
             if template.plugin is not None
             for name in names
-            if template.plugin.observed.is_node_plugin_of(name)
+            if template.plugin.is_node_plugin_of(name)
         )
         return {
             name: tuple(sorted(_select_serving(templates), key=lambda template: template.key))
@@ -341,7 +341,7 @@ class Index:
         return tuple(
             template
             for template in self.providers.get(driver, ())
-            if template.plugin is not None and explain_exclusion(template.plugin.gate, node) is None
+            if template.plugin is not None and explain_exclusion(template.plugin, node) is None
         )
 
     @cached_property
@@ -368,11 +368,11 @@ def _select_serving(providers: list[ObservedTemplate]) -> list[ObservedTemplate]
     ready = [
         template
         for template in providers
-        if template.plugin and (template.plugin.gate.ready or template.plugin.observed.managed_by == MANAGER)
+        if template.plugin and (template.plugin.ready or template.plugin.managed_by == MANAGER)
     ]
     ready = ready or providers
     # One that registers a driver brings it; another that only mounts its folder does something else there.
-    return [template for template in ready if template.plugin and template.plugin.observed.registers] or ready
+    return [template for template in ready if template.plugin and template.plugin.registers] or ready
 
 
 def is_of_state(taint: Taint) -> bool:

@@ -214,7 +214,7 @@ class _DriverOnNode:
         """What the gate says of its plugin there, and of the mode that the plugin has."""
         if main.plugin is None:
             return
-        yield from self._check_registrar(main, main.plugin.observed)
+        yield from self._check_registrar(main, main.plugin)
         node, entry, host, unread = self._node, self._entry, self._host, self._index.unread
         snapshot, pods = self._index.snapshot, self._list_pods(main)
         plugins = [pod.plugin for pod in pods if pod.plugin is not None]
@@ -222,7 +222,7 @@ class _DriverOnNode:
             now=snapshot.taken_at,
             controller_now=snapshot.hosts_at or snapshot.taken_at,
             driver=self._driver,
-            daemon_set=replace(main.plugin.gate, pipes=_find_pipes(self._driver, main)),
+            daemon_set=replace(main.plugin, pipes=_find_pipes(self._driver, main)),
             nodes=(node,),
             registrations={} if entry is None else {node.name: Registration(entry.node_id, entry.topology_keys, None)},
             pods=plugins,
@@ -246,9 +246,9 @@ class _DriverOnNode:
         host_process = main.plugin.host_process or any(pod.host_process for pod in pods)
         yield from self._check_mode(main, host_process, evidence)
 
-    def _check_registrar(self, main: ObservedTemplate, observed: ObservedDaemonSet) -> Iterator[ReportFinding]:
+    def _check_registrar(self, main: ObservedTemplate, plugin: ObservedDaemonSet) -> Iterator[ReportFinding]:
         """A plugin that does not register the driver with the next kubelet, though its entry is there."""
-        if self._catalog_driver is not None and not observed.registers:
+        if self._catalog_driver is not None and not plugin.registers:
             title = f"DaemonSet {main.namespace}/{main.name}"
             message = f"no container of {title} registers the driver, so its entry may be a former one"
             evidence = f"{title}: no argument --kubelet-registration-path"
@@ -329,8 +329,8 @@ def _find_pipes(driver: str, provider: ObservedTemplate) -> tuple[str, ...]:
     (enhancements/windows-containers/windows-CSI-driver-support.md of https://github.com/openshift/enhancements, pull request 2072).
     """
     plugin, entry = provider.plugin, BY_NAME.get(driver)
-    if plugin is None or plugin.gate.pipes or not (plugin.host_process and plugin.observed.of_openshift):
-        return () if plugin is None else plugin.gate.pipes
+    if plugin is None or plugin.pipes or not (plugin.host_process and plugin.of_openshift):
+        return () if plugin is None else plugin.pipes
     rule = None if entry is None else entry.rule("csi_proxy")
     return () if rule is None else rule.pipes
 

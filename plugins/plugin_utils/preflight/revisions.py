@@ -25,14 +25,14 @@ def find_doubted_templates(
     plugins = {
         (daemon_set.namespace, f"DaemonSet/{daemon_set.name}"): daemon_set
         for daemon_set in templates
-        if daemon_set.plugin is not None and daemon_set.plugin.observed.plugin
+        if daemon_set.plugin is not None and daemon_set.plugin.is_plugin
     }
     doubted = {}
     for pod in pods:
         template = plugins.get((pod.namespace, pod.owner))
         if template is None or template.plugin is None or pod.plugin is None:
             continue
-        if not template.plugin.gate.is_current(pod.plugin):
+        if not template.plugin.is_current(pod.plugin):
             doubted[template.key] = template
     return tuple(doubted.values())
 
@@ -44,7 +44,7 @@ def set_revision(template: ObservedTemplate, revisions: Iterable[Mapping[str, An
     own_revisions = [
         item for item in revisions if (item["metadata"]["namespace"], read_owner(item["metadata"])) == owner
     ]
-    if not own_revisions or plugin is None or not plugin.gate.observed:
+    if not own_revisions or plugin is None or not plugin.processed:
         return template
     revision = read_revision_hash(max(own_revisions, key=lambda item: int(item.get("revision") or 0)))
-    return replace(template, plugin=replace(plugin, gate=replace(plugin.gate, revision=revision)))
+    return replace(template, plugin=replace(plugin, revision=revision))

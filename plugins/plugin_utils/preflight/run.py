@@ -18,13 +18,14 @@ from typing import Any
 from ..catalog.registry import DRIVERS
 from ..drivers.rollout.scheduling import explain_exclusion
 from ..drivers.rollout.snapshot import RolloutHost
+from ..kube.daemon_set import ObservedDaemonSet
 from ..kube.labels import SERVING_LABEL, SERVING_VALUE
 from ..kube.pod import PodFacts
 from .facts.cluster import ObservedController, ObservedDriver
 from .facts.nodes import DriverEntry, ObservedCsiNode, ObservedHost
 from .facts.snapshot import Snapshot
 from .facts.storage import ObservedClass
-from .facts.workloads import ObservedPod, ObservedTemplate, PluginTemplate
+from .facts.workloads import ObservedPod, ObservedTemplate
 from .index import Index
 from .verdict import SEVERITIES, Overall, Report, ReportFinding
 
@@ -63,11 +64,9 @@ def simulate(snapshot: Snapshot, run: Run) -> Snapshot:
         if plugin is None:
             continue
         for node in index.list_nodes(index.windows):
-            if explain_exclusion(plugin.gate, node) is None:
+            if explain_exclusion(plugin, node) is None:
                 pods.append(_build_pod(template, plugin, node.name))
-                brought = [
-                    DRIVERS[key].name for key in run.drivers if plugin.observed.is_node_plugin_of(DRIVERS[key].name)
-                ]
+                brought = [DRIVERS[key].name for key in run.drivers if plugin.is_node_plugin_of(DRIVERS[key].name)]
                 ids.setdefault(node.name, {}).update(dict.fromkeys(brought, node.name))
     csi_nodes = {csi_node.name: csi_node for csi_node in snapshot.csi_nodes}
     csi_nodes |= {
@@ -145,7 +144,7 @@ def _register(csi_node: ObservedCsiNode, ids: Mapping[str, str]) -> ObservedCsiN
     return replace(csi_node, drivers=csi_node.drivers + new)
 
 
-def _build_pod(template: ObservedTemplate, plugin: PluginTemplate, node: str) -> ObservedPod:
+def _build_pod(template: ObservedTemplate, plugin: ObservedDaemonSet, node: str) -> ObservedPod:
     name = f"{template.name}-{node}"
     return ObservedPod(
         namespace=template.namespace,

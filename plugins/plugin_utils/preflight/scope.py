@@ -41,7 +41,7 @@ def list_config_maps(
     namespaces: those there are, None if they could not be read; then the usual namespaces are read anyway.
     """
     keys: list[tuple[str, str]] = []
-    plugins = [template.plugin.observed for template in templates if template.plugin is not None]
+    plugins = [template.plugin for template in templates if template.plugin is not None]
     for driver in DRIVERS.values():
         if driver.feature_states is not None:
             driver_namespaces = {

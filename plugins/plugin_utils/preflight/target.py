@@ -225,14 +225,14 @@ def _find_plugins_to_remove(index: Index, target: Target) -> Iterator[ReportFind
     for key in openshift.OWN_PLUGINS:
         driver = DRIVERS[key]
         for provider in index.providers.get(driver.name, ()):
-            if provider.plugin is None or provider.plugin.observed.of_openshift:
+            if provider.plugin is None or provider.plugin.of_openshift:
                 continue
             message = (
                 f"OpenShift {openshift.OWN_PLUGINS_FROM} and later are planned to deploy their own Windows node plugin of "
                 f"{driver.title}, a HostProcess container that uses csi-proxy; two node plugins remove each "
                 "other's registration"
             )
-            is_own = provider.plugin.observed.managed_by == MANAGER
+            is_own = provider.plugin.managed_by == MANAGER
             remove = (
                 f"ansible-playbook -i inventory.yml kubewin.csi.remove -e kubewin_drivers={key}"
                 if is_own

@@ -65,7 +65,7 @@ def gather(client: Client, into: Gathered, notify: Callable[[str], None] = lambd
     for kind in (kinds.CSI_NODE, kinds.CSI_DRIVER, kinds.VOLUME_ATTACHMENT, kinds.STORAGE_CLASS):
         _keep_objects(client, into, kind, kind.plural, keep=functools.partial(_is_about, kind=kind, windows=windows))
     sets = _keep_objects(
-        client, into, kinds.DAEMON_SET, "daemonsets", keep=lambda live: ObservedDaemonSet.from_object(live).plugin
+        client, into, kinds.DAEMON_SET, "daemonsets", keep=lambda live: ObservedDaemonSet.from_object(live).is_plugin
     )
     owners = {(live["metadata"]["namespace"], live["metadata"]["name"]) for live in sets}
     pods = _keep_objects(

@@ -14,7 +14,6 @@ from ..catalog.registry import DRIVERS
 from ..catalog.versions import parse
 from ..catalog.wmco import ALLOW, OPERATOR_NAMESPACE
 from ..drivers.rollout.scheduling import explain_exclusion
-from ..drivers.rollout.snapshot import DaemonSetFacts
 from ..kube import kinds
 from ..kube.client import Client
 from ..kube.daemon_set import ObservedDaemonSet
@@ -159,10 +158,9 @@ class UpgradeObserver:
             observed = ObservedDaemonSet.from_object(item)
             if not any(observed.is_node_plugin_of(name) for name in names):
                 continue
-            facts = DaemonSetFacts.from_object(item)
             if any(
-                explain_exclusion(facts, node) is None
-                and explain_exclusion(facts, replace(node, taints=(*node.taints, taint))) is not None
+                explain_exclusion(observed, node) is None
+                and explain_exclusion(observed, replace(node, taints=(*node.taints, taint))) is not None
                 for node in nodes
             ):
                 repelled.append(f"{observed.namespace}/{observed.name}")

@@ -35,7 +35,6 @@ from ..ownership import detect_platform_of_nodes, find_owner
 from ..removal import make_selector
 from ..removal_observe import read_uses
 from ..rollout.scheduling import explain_exclusion
-from ..rollout.snapshot import DaemonSetFacts
 from .decide import (
     REPLACED,
     HandoverSide,
@@ -127,7 +126,7 @@ class HandoverExecutor:
         )
 
     def _side(self, item: Mapping[str, Any], nodes: Sequence[ObservedNode]) -> HandoverSide:
-        facts = DaemonSetFacts.from_object(item)
+        facts = ObservedDaemonSet.from_object(item)
         reasons = {node.name: explain_exclusion(facts, node) for node in nodes}
         pods = self.list_pods(item) if "uid" in item["metadata"] else []
         return HandoverSide(

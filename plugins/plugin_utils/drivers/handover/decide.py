@@ -31,7 +31,7 @@ from ...kube.errors import ClusterError
 from ...kube.labels import HANDOVER, MANAGED_BY, MANAGER, PART_OF
 from ..model import name_record
 from ..ownership import Owner, describe_owner
-from ..removal import VolumeUse, list_pipes
+from ..removal import VolumeUse, list_csi_proxy_pipes
 
 Direction = Literal["to_platform", "to_kubewin"]
 
@@ -260,7 +260,7 @@ class WaitingNode:
 
 def detect_mode(daemon_set: Mapping[str, Any]) -> str:
     """How a node plugin reaches its host, by what its pods mount."""
-    return "csi_proxy" if list_pipes(daemon_set["spec"]["template"]["spec"]) else "host_process"
+    return "csi_proxy" if list_csi_proxy_pipes(daemon_set["spec"]["template"]["spec"]) else "host_process"
 
 
 def list_excluded_nodes(daemon_set: Mapping[str, Any]) -> tuple[str, ...]:

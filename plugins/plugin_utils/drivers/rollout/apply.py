@@ -109,7 +109,7 @@ def roll_pods(
     for picture in watch_rollout(view):
         evaluation, evaluated_at = evaluate(picture, rules), clock()
         state = find_state(picture, evaluation, options, frozenset(deleted))
-        processed = picture.daemon_set is not None and picture.daemon_set.observed
+        processed = picture.daemon_set is not None and picture.daemon_set.processed
         since = {name: since.get(name, evaluated_at) for name in (processed and state.pending) or (NO_NODE,)}
         waited = {name: evaluated_at - began for name, began in since.items()}
         step = decide(picture, evaluation, options, waited, frozenset(deleted))

@@ -127,7 +127,7 @@ def decide(
     overwritten = next((problem.message for problem in evaluation.problems if problem.id == "CSI-G06"), "")
     if overwritten:
         return RollStep("stop", message=overwritten)
-    if not picture.daemon_set.observed or not picture.daemon_set.revision:
+    if not picture.daemon_set.processed or not picture.daemon_set.revision:
         if waited.get(NO_NODE, 0.0) > options.node_timeout:
             return RollStep("stop", message="the DaemonSet controller does not process it; check that it runs")
         return RollStep("wait")

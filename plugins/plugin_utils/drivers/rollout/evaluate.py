@@ -17,12 +17,13 @@ from typing import Any, Literal
 
 from ...base.stored import serialize
 from ...base.text import join_field_lines, join_lines
+from ...kube.daemon_set import ObservedDaemonSet
 from ...kube.labels import SERVING_LABEL
 from ...kube.node import ObservedNode
 from ...kube.pod import PodFacts
 from .explain import explain_missing_pod, explain_pod, explain_registration
 from .scheduling import explain_exclusion
-from .snapshot import DaemonSetFacts, RolloutHost, RolloutPicture
+from .snapshot import RolloutHost, RolloutPicture
 
 Verdict = Literal["green", "unproven", "waiting", "red"]
 
@@ -145,7 +146,7 @@ def evaluate(picture: RolloutPicture, rules: GateRules) -> Evaluation:
     return Evaluation(nodes=tuple(evaluated), skipped_nodes=tuple(skipped_nodes), problems=tuple(problems))
 
 
-def _choose_remedy(daemon_set: DaemonSetFacts, node: str, away: str | None) -> str:
+def _choose_remedy(daemon_set: ObservedDaemonSet, node: str, away: str | None) -> str:
     """A Node gets the label when csi-proxy serves its pipes. Other labels, and taints, are compared with the DaemonSet."""
     if away is not None and SERVING_LABEL in away:
         return _REPAIR
@@ -157,10 +158,10 @@ def _summarize(verdict: NodeEvaluation) -> str:
 
 
 def _check_daemon_set(
-    daemon_set: DaemonSetFacts, rules: GateRules, evaluated: Sequence[NodeEvaluation]
+    daemon_set: ObservedDaemonSet, rules: GateRules, evaluated: Sequence[NodeEvaluation]
 ) -> Iterator[GateProblem]:
     if rules.template and daemon_set.template != rules.template:
-        images = ", ".join(str(part.get("image", "")) for part in daemon_set.pod_spec.get("containers") or [])
+        images = ", ".join(image for _container, image in daemon_set.images)
         message = (
             f"DaemonSet {daemon_set.namespace}/{daemon_set.name} has pod template {daemon_set.template} ({images}), expected "
             f"{rules.template}, which this run applied: another run or user changed it meanwhile"
@@ -170,13 +171,13 @@ def _check_daemon_set(
     if not evaluated and not rules.allow_zero_nodes:
         message = "there is no node to check: the DaemonSet matches no Windows node"
         yield GateProblem("CSI-G01", "red", message, "see the reasons per node")
-    elif not daemon_set.observed:
+    elif not daemon_set.processed:
         message = "the DaemonSet controller has not processed the newest DaemonSet yet"
         yield GateProblem("CSI-G04", "waiting", message, "check that kube-controller-manager runs")
 
 
 def _evaluate_node(
-    daemon_set: DaemonSetFacts, picture: RolloutPicture, rules: GateRules, node: ObservedNode
+    daemon_set: ObservedDaemonSet, picture: RolloutPicture, rules: GateRules, node: ObservedNode
 ) -> NodeEvaluation:
     pods = [pod for pod in picture.pods if pod.node == node.name]
     # While one is replaced there are two; the newer one is what the node will have.
@@ -200,7 +201,7 @@ def _evaluate_node(
 
 
 def _check_other_providers(
-    daemon_set: DaemonSetFacts, picture: RolloutPicture, node: ObservedNode
+    daemon_set: ObservedDaemonSet, picture: RolloutPicture, node: ObservedNode
 ) -> Iterator[GateProblem]:
     for provider in picture.other_providers.get(node.name, ()):
         message = f"DaemonSet {provider} also provides {picture.driver} here; the two remove each other's registration"
@@ -240,7 +241,7 @@ def _check_host(
 
 
 def _check_pod(
-    daemon_set: DaemonSetFacts, picture: RolloutPicture, rules: GateRules, node: ObservedNode, pod: PodFacts | None,
+    daemon_set: ObservedDaemonSet, picture: RolloutPicture, rules: GateRules, node: ObservedNode, pod: PodFacts | None,
     host: RolloutHost | None,
 ) -> Iterator[GateProblem]:  # fmt: skip
     if pod is None:

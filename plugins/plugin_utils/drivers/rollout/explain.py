@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from ...kube.daemon_set import ObservedDaemonSet
 from ...kube.pod import ContainerFacts, PodFacts
-from .snapshot import DaemonSetFacts, EventFacts, RolloutPicture
+from .snapshot import EventFacts, RolloutPicture
 
 _PIPE = re.compile(r"csi-proxy-[a-z]+-v\d+(?:(?:alpha|beta)\d+)?")
 # go-winio's words, which Go asks Windows for in English.
@@ -26,7 +27,7 @@ ALLOW_PIPES = (
 )
 
 
-def explain_missing_pod(daemon_set: DaemonSetFacts, picture: RolloutPicture) -> tuple[str, str]:
+def explain_missing_pod(daemon_set: ObservedDaemonSet, picture: RolloutPicture) -> tuple[str, str]:
     """Message and remedy for a node that has no plugin pod at all."""
     refused = _find_latest(
         event for event in picture.events if event.kind == "DaemonSet" and event.reason == "FailedCreate"
@@ -43,7 +44,7 @@ def explain_missing_pod(daemon_set: DaemonSetFacts, picture: RolloutPicture) -> 
     return f"no plugin pod yet ({numbers})", "check that kube-controller-manager runs"
 
 
-def explain_pod(daemon_set: DaemonSetFacts, picture: RolloutPicture, pod: PodFacts) -> tuple[str, str]:
+def explain_pod(daemon_set: ObservedDaemonSet, picture: RolloutPicture, pod: PodFacts) -> tuple[str, str]:
     """Message and remedy for a pod that is not Ready."""
     namespace = daemon_set.namespace
     describe = f"kubectl -n {namespace} describe pod {pod.name}"

@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from ...base.stored import serialize
 from ...base.table import render_table
 from ...base.waiting import render_progress
+from ...kube.daemon_set import ObservedDaemonSet
 from .evaluate import Evaluation
-from .snapshot import DaemonSetFacts
 
 # Causes and nodes that a failed task names; all are in the table, which is printed.
 _NAMED = 5
@@ -66,12 +66,11 @@ def describe_progress(
         yield f"    {name}: no longer expected: the Node was deleted or its labels changed"
 
 
-def describe_evaluation(evaluation: Evaluation, daemon_set: DaemonSetFacts | None) -> dict[str, Any]:
+def describe_evaluation(evaluation: Evaluation, daemon_set: ObservedDaemonSet | None) -> dict[str, Any]:
     """The evaluation as a result."""
     counts = None
     if daemon_set is not None:
-        facts = asdict(daemon_set)
-        counts = {key: facts[key] for key in ("namespace", "name", "desired", "current", "ready")}
+        counts = {key: getattr(daemon_set, key) for key in ("namespace", "name", "desired", "current", "ready")}
     return {
         "verdict": evaluation.verdict,
         "daemonset": counts,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -18,12 +18,11 @@ from ...kube.client import Client
 from ...kube.daemon_set import ObservedDaemonSet
 from ...kube.errors import ClusterError, GoneError, UnreachableError
 from ...kube.kinds import Kind
-from ...kube.labels import MANAGER, build_selector
+from ...kube.labels import MANAGER
 from ...kube.node import ObservedNode
 from ...kube.pod import PodFacts
 from .scheduling import explain_exclusion
 from .snapshot import (
-    DaemonSetFacts,
     EventFacts,
     Registration,
     RolloutHost,
@@ -68,18 +67,18 @@ def find_target(client: Client, driver: Driver, namespace: str = "") -> RolloutT
     name = driver.daemonset
     if namespace:
         return RolloutTarget(driver, namespace, name)
-    observed = [(item, ObservedDaemonSet.from_object(item)) for item in client.list(kinds.DAEMON_SET).items]
+    observed = [ObservedDaemonSet.from_object(item) for item in client.list(kinds.DAEMON_SET).items]
     own_plugin = next(
-        (daemon_set for _item, daemon_set in observed if daemon_set.name == name and daemon_set.managed_by == MANAGER),
-        None,
+        (daemon_set for daemon_set in observed if daemon_set.name == name and daemon_set.managed_by == MANAGER), None
     )
     if own_plugin is not None:
         return RolloutTarget(driver, own_plugin.namespace, name)
-    other_plugins = [(item, daemon_set) for item, daemon_set in observed if daemon_set.is_node_plugin_of(driver.name)]
+    other_plugins = [daemon_set for daemon_set in observed if daemon_set.is_node_plugin_of(driver.name)]
     if not other_plugins:
         return RolloutTarget(driver, driver.namespace, name)
-    item, other_plugin = min(other_plugins, key=lambda pair: (pair[1].name != name, -pair[1].ready))
-    return RolloutTarget(driver, other_plugin.namespace, other_plugin.name, build_selector(item))
+    other_plugin = min(other_plugins, key=lambda daemon_set: (daemon_set.name != name, -daemon_set.ready))
+    selector = ",".join(f"{key}={value}" for key, value in other_plugin.selector)
+    return RolloutTarget(driver, other_plugin.namespace, other_plugin.name, selector)
 
 
 class RolloutView:
@@ -93,7 +92,7 @@ class RolloutView:
         self._versions: dict[Kind, str] = {}
         self._stopped = threading.Event()
         self._changes: queue.Queue[tuple[Kind, str, Any]] = queue.Queue()
-        self._providers: tuple[DaemonSetFacts, ...] = ()
+        self._providers: tuple[ObservedDaemonSet, ...] = ()
         self._events: tuple[EventFacts, ...] = ()
         self._logs: dict[str, str] = {}
 
@@ -108,10 +107,10 @@ class RolloutView:
         listed = self._client.list(kinds.DAEMON_SET).items
         target_key = (self._target.namespace, self._target.daemon_set)
         self._providers = tuple(
-            DaemonSetFacts.from_object(item)
-            for item in listed
-            if (item["metadata"]["namespace"], item["metadata"]["name"]) != target_key
-            and ObservedDaemonSet.from_object(item).is_node_plugin_of(self._target.driver.name)
+            daemon_set
+            for daemon_set in map(ObservedDaemonSet.from_object, listed)
+            if (daemon_set.namespace, daemon_set.name) != target_key
+            and daemon_set.is_node_plugin_of(self._target.driver.name)
         )
 
     def watch(self) -> None:
@@ -163,10 +162,10 @@ class RolloutView:
             driver=self._target.driver.name,
             daemon_set=None
             if daemon_set is None
-            else DaemonSetFacts.from_object(
-                daemon_set,
-                find_revision_hash(daemon_set, revisions) or (_NO_REVISION if planned else ""),
-                hash_template(daemon_set),
+            else replace(
+                ObservedDaemonSet.from_object(daemon_set),
+                revision=find_revision_hash(daemon_set, revisions) or (_NO_REVISION if planned else ""),
+                template=hash_template(daemon_set),
             ),
             nodes=nodes,
             registrations={

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...base.decode import read_number
+from ...kube.daemon_set import ObservedDaemonSet
 from ...kube.node import ObservedNode, Taint
-from .snapshot import DaemonSetFacts
 
 # What the DaemonSet controller lets every one of its pods tolerate.
 _ALWAYS_TOLERATED = {
@@ -28,7 +28,7 @@ _ALWAYS_TOLERATED = {
 _HOST_NETWORK_TOLERATED = ("node.kubernetes.io/network-unavailable", "NoSchedule")
 
 
-def explain_exclusion(daemon_set: DaemonSetFacts, node: ObservedNode) -> str | None:
+def explain_exclusion(daemon_set: ObservedDaemonSet, node: ObservedNode) -> str | None:
     """Why a DaemonSet puts no pod on a node, None when it does."""
     spec = daemon_set.pod_spec
     for key, value in (spec.get("nodeSelector") or {}).items():
@@ -79,10 +79,10 @@ def matches_expression(expression: Mapping[str, Any], labels: Mapping[str, str])
     return False
 
 
-def _is_tolerated(taint: Taint, daemon_set: DaemonSetFacts) -> bool:
+def _is_tolerated(taint: Taint, daemon_set: ObservedDaemonSet) -> bool:
     if taint.effect == "PreferNoSchedule" or (taint.key, taint.effect) in _ALWAYS_TOLERATED:
         return True
-    if daemon_set.host_network and (taint.key, taint.effect) == _HOST_NETWORK_TOLERATED:
+    if daemon_set.pod_spec.get("hostNetwork") and (taint.key, taint.effect) == _HOST_NETWORK_TOLERATED:
         return True
     return any(covers(toleration, taint) for toleration in daemon_set.pod_spec.get("tolerations") or [])
 

@@ -13,12 +13,10 @@ from datetime import datetime
 from typing import Any
 
 from ...base.text import join_lines
+from ...kube.daemon_set import ObservedDaemonSet
 from ...kube.node import ObservedNode
-from ...kube.pod import REVISION, PodFacts, is_owned_by, list_host_paths
+from ...kube.pod import REVISION, PodFacts, is_owned_by
 from ...kube.times import parse_time, read_event_time
-
-_PIPE = "\\\\.\\pipe\\"
-_TEMPLATE_GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,53 +46,6 @@ class Registration:
             if len(entries) == 1
             else None,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class DaemonSetFacts:
-    """The plugin's DaemonSet.
-
-    pipes: what its pods mount, bare names. pod_spec: selector, affinity and tolerations. revision: hash of its template, empty
-    where it is not known. template: of hash_template, empty where it is not compared.
-    """
-
-    namespace: str
-    name: str
-    desired: int
-    current: int
-    ready: int
-    observed: bool
-    template_generation: str
-    pipes: tuple[str, ...]
-    pod_spec: Mapping[str, Any]
-    host_network: bool = False
-    revision: str = ""
-    template: str = ""
-
-    @classmethod
-    def from_object(cls, daemon_set: Mapping[str, Any], revision: str = "", template: str = "") -> DaemonSetFacts:
-        metadata, spec, status = daemon_set["metadata"], daemon_set["spec"], daemon_set.get("status") or {}
-        pod = spec["template"]["spec"]
-        return cls(
-            namespace=metadata["namespace"],
-            name=metadata["name"],
-            desired=int(status.get("desiredNumberScheduled") or 0),
-            current=int(status.get("currentNumberScheduled") or 0),
-            ready=int(status.get("numberReady") or 0),
-            observed=int(status.get("observedGeneration") or 0) >= int(metadata.get("generation") or 0),
-            template_generation=str((metadata.get("annotations") or {}).get(_TEMPLATE_GENERATION_ANNOTATION, "")),
-            pipes=tuple(path[len(_PIPE) :] for path in list_host_paths(pod) if path.startswith(_PIPE)),
-            pod_spec=pod,
-            host_network=bool(pod.get("hostNetwork")),
-            revision=revision,
-            template=template,
-        )
-
-    def is_current(self, pod: PodFacts) -> bool:
-        """Whether a pod is of the template as it is now, by the hash of its revision; by its generation where that is not known."""
-        if self.revision:
-            return pod.revision == self.revision
-        return not self.template_generation or pod.template_generation in ("", self.template_generation)
 
 
 def hash_template(daemon_set: Mapping[str, Any]) -> str:
@@ -204,7 +155,7 @@ class RolloutPicture:
     now: datetime
     controller_now: datetime
     driver: str
-    daemon_set: DaemonSetFacts | None
+    daemon_set: ObservedDaemonSet | None
     nodes: Sequence[ObservedNode]
     registrations: Mapping[str, Registration]
     pods: Sequence[PodFacts]

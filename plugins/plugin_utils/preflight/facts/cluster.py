@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...drivers import model
-from ...drivers.installed import identify_controller, list_images
+from ...drivers.installed import identify_controller
+from ...kube.pod import list_images
 from .placement import ANYWHERE, Placement
 from .resources import Amounts, read_amounts
 

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ...base.text import join_lines, share_text
 from ...catalog import in_tree
-from ...drivers.installed import list_images
-from ...drivers.rollout.snapshot import DaemonSetFacts
 from ...kube.daemon_set import ObservedDaemonSet
 from ...kube.labels import is_of_run
 from ...kube.pod import ENDED, MIRROR, PodFacts, find_controller
@@ -135,21 +133,6 @@ def pod_is_evaluated(pod: Mapping[str, Any], windows_nodes: frozenset[str] | set
     ) and not is_of_run(pod)
 
 
-@dataclass(frozen=True, slots=True)
-class PluginTemplate:
-    """A DaemonSet as far as it may be a driver's node plugin.
-
-    observed: what deploying knows of DaemonSets; gate: what the gate does, its pod spec cut down to selector, affinity and
-    tolerations. selector: labels of its pods.
-    """
-
-    observed: ObservedDaemonSet
-    gate: DaemonSetFacts
-    images: tuple[tuple[str, str], ...] = ()
-    host_process: bool = False
-    selector: tuple[tuple[str, str], ...] = ()
-
-
 # The last two come first, while pods still run (https://github.com/kubernetes/kubernetes, pkg/controller/job/job_controller.go).
 _ENDS_OF_JOBS = ("Complete", "Failed", "SuccessCriteriaMet", "FailureTarget")
 
@@ -179,7 +162,7 @@ class ObservedTemplate:
     claim_templates: tuple[ObservedClaim, ...] = ()
     first: int = 0
     surges: bool = False
-    plugin: PluginTemplate | None = None
+    plugin: ObservedDaemonSet | None = None
     lacks: str = ""
     lacks_since: str = ""
     dependencies: tuple[Dependency, ...] = ()
@@ -234,7 +217,7 @@ class ObservedTemplate:
             ),
             first=int((spec.get("ordinals") or {}).get("start") or 0),
             surges=_has_surge(kind, spec),
-            plugin=_read_plugin(item, pod) if kind == "DaemonSet" else None,
+            plugin=ObservedDaemonSet.from_object(item) if kind == "DaemonSet" else None,
             lacks=lacks,
             lacks_since=lacks_since,
             dependencies=find_dependencies(pod, namespace),
@@ -317,15 +300,3 @@ def _has_surge(kind: str, spec: Mapping[str, Any]) -> bool:
         return False
     surge = (strategy.get("rollingUpdate") or {}).get("maxSurge", "25%" if kind == "Deployment" else 0)
     return str(surge) not in ("0", "0%")
-
-
-def _read_plugin(item: Mapping[str, Any], pod: Mapping[str, Any]) -> PluginTemplate:
-    options = (pod.get("securityContext") or {}).get("windowsOptions") or {}
-    placing = {key: pod[key] for key in ("nodeSelector", "affinity", "tolerations") if key in pod}
-    return PluginTemplate(
-        observed=ObservedDaemonSet.from_object(item),
-        gate=replace(DaemonSetFacts.from_object(item), pod_spec=placing),
-        images=list_images(pod),
-        host_process=bool(options.get("hostProcess")),
-        selector=tuple(sorted(((item["spec"].get("selector") or {}).get("matchLabels") or {}).items())),
-    )

@@ -13,8 +13,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import
     VolumeUse,
     explain_csi_proxy_refusal,
     is_served_without_pipes,
+    list_csi_proxy_pipes,
     list_pipe_users,
-    list_pipes,
 )
 
 SMB, GCE, VSPHERE = DRIVERS["smb"], DRIVERS["gce_pd"], DRIVERS["vsphere"]
@@ -46,14 +46,14 @@ def pod(*paths: str, owner: str = "d1", phase: str = "Running", **metadata: Any)
     [
         (PIPE, ("csi-proxy-smb-v1",)),
         (r"\\.\\pipe\\csi-proxy-smb-v1", ("csi-proxy-smb-v1",)),
-        ("//./pipe/CSI-PROXY-disk-v1beta2", ("CSI-PROXY-disk-v1beta2",)),
+        ("//./pipe/CSI-PROXY-disk-v1beta2", ("csi-proxy-disk-v1beta2",)),
         (r"\\.\pipe\docker_engine", ()),
         (r"C:\csi-proxy-smb-v1", ()),
         ("", ()),
     ],
 )
 def test_a_pipe_is_known_however_it_is_written(path: str, expected: tuple[str, ...]) -> None:
-    assert list_pipes(spec(path)) == expected
+    assert list_csi_proxy_pipes(spec(path)) == expected
 
 
 def test_every_pod_that_mounts_a_pipe_is_named() -> None:

@@ -353,7 +353,7 @@ SMB, DISK = DRIVERS["smb"], DRIVERS["azure_disk"]
 
 
 def running(driver: Driver, mode: str, managed_by: str = "kubewin.csi", **spoilt: Any) -> DriverSnapshot:
-    observed = ObservedDaemonSet(driver.namespace, driver.daemonset, managed_by, {}, (), "", mode=mode)
+    observed = ObservedDaemonSet(driver.namespace, driver.daemonset, managed_by=managed_by, mode=mode)
     return snapshot(daemon_sets=(observed,), **spoilt)
 
 

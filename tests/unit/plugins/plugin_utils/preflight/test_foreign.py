@@ -39,7 +39,7 @@ def test_upstreams_own_plugins_are_recognised(plugin: Plugin) -> None:
     world = healthy()
     deploy(world, plugin)
     observed = ObservedDaemonSet.from_object(world.get("DaemonSet", plugin.daemon_set, plugin.namespace))
-    assert observed.plugin
+    assert observed.is_plugin
     assert observed.is_node_plugin_of(plugin.driver)
     others = {one.name for one in DRIVERS.values()} - {plugin.driver}
     assert not [name for name in (*others, OTHER.driver, plugin.driver[:-1]) if observed.is_node_plugin_of(name)]
@@ -54,4 +54,4 @@ def test_a_plugin_of_linux_is_none_of_windows() -> None:
     pod["volumes"] = []
     args = ["--kubelet-registration-path=/var/lib/kubelet/plugins/csi-secrets-store/csi.sock"]
     pod["containers"] = [{"name": "node-driver-registrar", "args": args}]
-    assert not ObservedDaemonSet.from_object(found).plugin
+    assert not ObservedDaemonSet.from_object(found).is_plugin

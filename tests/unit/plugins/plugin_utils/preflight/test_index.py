@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.scheduling import explain_exclusion
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.snapshot import DaemonSetFacts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.placement import Placement, read_terms
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from hypothesis import given
@@ -74,7 +74,7 @@ INDEX = cluster()
 
 @given(spec=POD)
 def test_the_nodes_that_fit_a_pod_are_those_of_a_daemon_set_with_its_template(spec: dict[str, Any]) -> None:
-    daemon_set = DaemonSetFacts("ns", "ds", 0, 0, 0, True, "", (), spec)
+    daemon_set = ObservedDaemonSet("ns", "ds", pod_spec=spec)
     expected = {one.name for one in INDEX.node_list if explain_exclusion(daemon_set, one) is None}
     assert set(INDEX.list_names(INDEX.find_fitting(Placement.from_spec(spec)))) == expected
 

@@ -8,11 +8,11 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.snapshot import (
-    DaemonSetFacts,
     Registration,
     RolloutHost,
     RolloutPicture,
 )
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode, Taint
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import ContainerFacts, PodFacts
 
@@ -78,14 +78,14 @@ def host(node_name: str, **changes: Any) -> RolloutHost:
     return replace(facts, **changes)
 
 
-def daemon_set(**changes: Any) -> DaemonSetFacts:
-    facts = DaemonSetFacts(
+def daemon_set(**changes: Any) -> ObservedDaemonSet:
+    facts = ObservedDaemonSet(
         namespace="vmware-system-csi",
         name="vsphere-csi-node-windows",
         desired=2,
         current=2,
         ready=2,
-        observed=True,
+        processed=True,
         template_generation="1",
         revision="1",
         pipes=PIPES,

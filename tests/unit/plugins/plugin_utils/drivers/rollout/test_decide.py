@@ -51,7 +51,7 @@ def test_a_deleted_daemon_set_stops_it() -> None:
 
 
 def test_a_template_that_its_controller_has_not_processed_is_waited_for_with_a_timeout() -> None:
-    unseen = changing(daemon_set=daemon_set(revision="2", observed=False))
+    unseen = changing(daemon_set=daemon_set(revision="2", processed=False))
     assert step(unseen) == RollStep("wait")
     late = decide(unseen, evaluate(unseen, GateRules()), RollOptions(node_timeout=5), {NO_NODE: 6.0})
     assert late.kind == "stop"

@@ -349,7 +349,7 @@ def test_no_daemon_set_is_red() -> None:
 
 
 def test_a_daemon_set_that_its_controller_has_not_observed_is_waited_for() -> None:
-    evaluation = evaluate(picture(daemon_set=daemon_set(observed=False)), RULES)
+    evaluation = evaluate(picture(daemon_set=daemon_set(processed=False)), RULES)
     assert evaluation.verdict == "waiting"
     assert not evaluation.settled
 

@@ -23,7 +23,7 @@ def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
 
 def placed(pod_spec: dict[str, Any], *taints: Taint, host_network: bool = False) -> str | None:
     return explain_exclusion(
-        daemon_set(pod_spec=pod_spec, host_network=host_network),
+        daemon_set(pod_spec={**pod_spec, "hostNetwork": host_network}),
         ObservedNode(name="win-1", labels=LABELS, taints=taints),
     )
 

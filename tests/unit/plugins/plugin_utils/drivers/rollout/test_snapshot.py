@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.snapshot import (
-    DaemonSetFacts,
     EventFacts,
     Registration,
     RolloutHost,
     find_revision_hash,
 )
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
@@ -103,16 +103,19 @@ def test_a_crashed_container_has_its_last_exit() -> None:
     assert facts.started_at is None
 
 
-def test_pipes_of_a_daemon_set_are_bare_names() -> None:
-    volumes = [{"name": "a", "hostPath": {"path": r"\\.\pipe\csi-proxy-disk-v1"}}, {"name": "b", "emptyDir": {}}]
+@pytest.mark.parametrize(
+    "path", [r"\\.\pipe\csi-proxy-disk-v1", r"\\.\PIPE\CSI-Proxy-disk-v1", r"\\.\\pipe\\csi-proxy-disk-v1"]
+)
+def test_pipes_of_a_daemon_set_are_bare_names_however_they_are_written(path: str) -> None:
+    volumes = [{"name": "a", "hostPath": {"path": path}}, {"name": "b", "emptyDir": {}}]
     daemon_set = {
         "metadata": {"namespace": "x", "name": "d", "generation": 2},
         "spec": {"template": {"spec": {"volumes": volumes}}},
         "status": {"observedGeneration": 1},
     }
-    facts = DaemonSetFacts.from_object(daemon_set)
+    facts = ObservedDaemonSet.from_object(daemon_set)
     assert facts.pipes == ("csi-proxy-disk-v1",)
-    assert not facts.observed
+    assert not facts.processed
 
 
 def test_an_event_takes_the_newest_time_it_has() -> None:
