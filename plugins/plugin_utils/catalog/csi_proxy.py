@@ -9,8 +9,6 @@ https://github.com/kubernetes-csi/csi-proxy.
 
 from __future__ import annotations
 
-import re
-
 FLOOR = "1.1.3"
 """Lowest release that may be installed: the first one that fixes CVE-2023-3893."""
 
@@ -40,17 +38,3 @@ PIPES = tuple(sorted(f"{PIPE_PREFIX}{group}-{version}" for group, versions in _A
 
 MAJOR = 1
 """Release 2 has no service."""
-
-_VERSION = re.compile(r"v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:[-+.][0-9A-Za-z.+-]*)?", re.ASCII)
-
-
-def parse_version(text: str) -> tuple[int, int, int] | None:
-    """The three numbers of ``1.3.0``, ``v1.3.0`` or ``1.3.0-build.2``; None for anything else."""
-    match = _VERSION.fullmatch(text)
-    return (int(match[1]), int(match[2]), int(match[3])) if match else None
-
-
-def is_below(version: str, reference: str) -> bool:
-    """Whether ``version`` is an older release than ``reference``; False when either is not a version."""
-    numbers, reference_numbers = parse_version(version), parse_version(reference)
-    return numbers is not None and reference_numbers is not None and numbers < reference_numbers

@@ -13,6 +13,7 @@ from ...doc_fragments.windows import ModuleDocFragment
 from ...modules import csi_proxy, csi_proxy_info
 from ..base.documented import ArgumentSpec, read_argument_spec
 from ..catalog import csi_proxy as catalog
+from ..catalog.versions import is_above, parse
 from . import model
 from .commands import check_value
 from .errors import ChangeRefusedError
@@ -24,6 +25,8 @@ INFO: ArgumentSpec = LOOK | read_argument_spec(csi_proxy_info.DOCUMENTATION)
 CSI_PROXY: ArgumentSpec = LOOK | read_argument_spec(csi_proxy.DOCUMENTATION)
 
 _PATH = re.compile(r"[A-Za-z]:(\\[^\\/:*?\"<>|]+)+")
+# It is part of paths on the node.
+_RELEASE = re.compile(r"v?\d{1,9}\.\d{1,9}\.\d{1,9}(?:[-+.][0-9A-Za-z.+-]*)?", re.ASCII)
 # As the playbook build_csi_proxy names its file.
 _RELEASE_FILE = re.compile(r"csi-proxy-v?(\d+\.\d+\.\d+)\.exe")
 LOG_FILE = r"C:\var\log\csi-proxy\csi-proxy.log"
@@ -48,20 +51,19 @@ def check_path(value: str, option: str) -> str:
 
 
 def _check_release(version: str) -> str:
-    numbers = catalog.parse_version(version)
-    if numbers is None:
+    if not _RELEASE.fullmatch(version):
         raise ChangeRefusedError(
             "bad_version",
             f"version: {version!r} is not a release of csi-proxy.",
             f"Use the form {catalog.RECOMMENDED}.",
         )
-    if catalog.is_below(version, catalog.FLOOR):
+    if is_above(catalog.FLOOR, version):
         raise ChangeRefusedError(
             "release_floor",
             f"version: csi-proxy {version} is below {catalog.FLOOR}, the first release without CVE-2023-3893.",
             f"Use {catalog.RECOMMENDED}.",
         )
-    if numbers[0] != catalog.MAJOR:
+    if parse(version).release[0] != catalog.MAJOR:
         raise ChangeRefusedError(
             "release_unknown",
             f"version: csi-proxy {version} is unknown to this collection, expected a release from {catalog.FLOOR} on, before 2.",
@@ -93,7 +95,7 @@ def _render_flags(options: Mapping[str, Any], version: str) -> tuple[str, ...]:
     flags = [f"-log_file={LOG_FILE}", "-logtostderr=false", "-log_file_max_size=100", "-v=2"]
     flags.append(f"-kubelet-path={check_path(options['kubelet_path'], 'kubelet_path')}")
     if options.get("require_privacy") is not None:
-        if catalog.is_below(version, catalog.PRIVACY_SINCE):
+        if is_above(catalog.PRIVACY_SINCE, version):
             raise ChangeRefusedError(
                 "flag_unknown",
                 f"require_privacy: csi-proxy {version} does not have the flag, which would end the process at once (error 1053).",
@@ -135,7 +137,7 @@ def _build_source(options: Mapping[str, Any], version: str) -> model.ExecutableS
         return None
     file_name = re.split(r"[/\\]", location.partition("?")[0])[-1]
     match = _RELEASE_FILE.fullmatch(file_name)
-    if match and catalog.parse_version(match[1]) != catalog.parse_version(version):
+    if match and parse(match[1]).release != parse(version).release:
         raise ChangeRefusedError(
             "release_mismatch",
             f"source: the file is {file_name}, expected csi-proxy {version} (version).",

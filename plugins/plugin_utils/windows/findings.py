@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from ..base.findings import Finding, blocker, note, warning
 from ..catalog import csi_proxy as catalog
+from ..catalog.versions import is_above
 from . import model, plan
 from .model import HostSnapshot, Service
 
@@ -28,14 +29,14 @@ def list_findings(snapshot: HostSnapshot) -> tuple[Finding, ...]:
 
 def _check_service(snapshot: HostSnapshot) -> Iterator[Finding]:
     release = plan.find_release(snapshot)
-    if release and catalog.is_below(release, catalog.FLOOR):
+    if release and is_above(catalog.FLOOR, release):
         yield blocker(
             "CSI-N01",
             f"csi-proxy {release}",
             f"csi-proxy {release} is below {catalog.FLOOR}, the first release without CVE-2023-3893.",
             f"Install {catalog.RECOMMENDED} with the csi_proxy role.",
         )
-    elif release and catalog.is_below(release, catalog.RECOMMENDED):
+    elif release and is_above(catalog.RECOMMENDED, release):
         yield note(
             "CSI-N02",
             f"csi-proxy {release}",

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from ..catalog import csi_proxy as catalog
+from ..catalog.versions import is_above
 from . import access, model, parse
 from .errors import ChangeRefusedError
 from .model import Desired, Drift, HostSnapshot, ManagedBy
@@ -53,6 +54,8 @@ ELSEWHERE: dict[str, str] = {
     "rancher-wins": "rancher-wins",
     "host-process": "a process that no service runs, such as csi-proxy in a HostProcess pod",
 }
+
+_RELEASE_DIR = re.compile(r"\d+\.\d+\.\d+[-+.]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +317,7 @@ def _refuse(desired: Desired, snapshot: HostSnapshot) -> ChangeRefusedError | No
     if unsafe is not None:
         return unsafe
     release = find_release(snapshot)
-    if release and catalog.is_below(desired.version, release) and not desired.allow_downgrade:
+    if release and is_above(release, desired.version) and not desired.allow_downgrade:
         return ChangeRefusedError(
             "downgrade",
             f"The node has csi-proxy {release}, requested is the lower {desired.version}.",
@@ -492,7 +495,7 @@ def _plan_stop(service: model.Service) -> PlanStep:
 
 def _plan_prune(desired: Desired, snapshot: HostSnapshot) -> list[PlanStep]:
     keep = list_kept_releases(desired, snapshot)
-    old = [name for name in snapshot.install_dir_entries if catalog.parse_version(name.split("-")[0]) is not None]
+    old = [name for name in snapshot.install_dir_entries if _RELEASE_DIR.match(name)]
     names = [*list_leftovers(snapshot), *(name for name in old if name.lower() not in keep)]
     return [PlanStep("prune", f"remove {model.INSTALL_DIR}\\{name}", name) for name in names]
 

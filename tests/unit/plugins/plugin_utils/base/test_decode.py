@@ -27,7 +27,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.decode import (
     read_json,
     read_number,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy, versions
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import versions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert import record
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data import listing, manifest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.decide import WaitingNode
@@ -188,7 +188,6 @@ READERS: dict[str, tuple[Callable[[str], Any], tuple[type[Exception], ...]]] = {
     "a time": (lambda text: [found - NOW for found in [parse_time(text)] if found], ()),
     "a read_quantity": (read_quantity, ()),
     "a release": (versions.parse, (ValueError,)),
-    "a release of csi-proxy": (csi_proxy.parse_version, ()),
     "a number of nodes": (lambda text: decide.count_allowed_unavailable(f"{text}%", 3), ()),
     "a node selector": (
         lambda text: scheduling.matches_expression({"key": "a", "operator": "Gt", "values": [text]}, {"a": text}), (),
