@@ -31,7 +31,7 @@ from ..plugin_utils.windows.cluster_node import ClusterNode
 from ..plugin_utils.windows.control import WaitLimits
 from ..plugin_utils.windows.desired import CSI_PROXY, build_desired, check_path
 from ..plugin_utils.windows.errors import ChangeRefusedError, NodeError
-from ..plugin_utils.windows.lock import NodeLock, identify_run
+from ..plugin_utils.windows.lock import NodeLock, make_lock_owner
 from ..plugin_utils.windows.node import WindowsHost
 
 _REMAINDER = "The next run continues it, restores the label and uncordons the Node"
@@ -237,7 +237,7 @@ class ActionModule(WindowsAction):
         if not needed and desired.state == "present":
             state = prove.describe_state(desired, observe.observe(node, desired, with_mounts=True))
             return {"changed": False, "csi_proxy": state, "plan": [], "needed": False, "diff": {}}
-        self._lock = self._lock or NodeLock(identify_run(node.clock), node.clock)
+        self._lock = self._lock or NodeLock(make_lock_owner(node.clock), node.clock)
         outcome = prove.converge(
             node,
             desired,

@@ -22,7 +22,7 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import desired, model, plan, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import WaitLimits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock, identify_run
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock, make_lock_owner
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import WindowsHost
 from lab import builds
 from lab.windows.agent import Agent, AgentError
@@ -109,7 +109,7 @@ def old_prefix(rig: Rig) -> Path:
 def converge(agent: Agent, wanted: model.Desired, cut: Cut | None = None) -> prove.ConvergeResult:
     """One run of the action's core. Runs that came before count as dead."""
     node = WindowsHost(AgentChannel(agent, cut))
-    lock = NodeLock(identify_run(node.clock), node.clock, lambda owner: False)
+    lock = NodeLock(make_lock_owner(node.clock), node.clock, lambda owner: False)
     return prove.converge(node, wanted, limits=QUICK, lock=lock)
 
 

@@ -67,16 +67,21 @@ def identify_process(process: int) -> str:
 
 
 def is_dead(holder: str) -> bool:
-    """Whether a holder of this machine is known to have ended; of others nothing is known."""
+    """Whether a holder is known to have ended."""
+    return is_alive(holder) is False
+
+
+def is_alive(holder: str) -> bool | None:
+    """Whether a holder of this machine still runs; None for others, of which nothing is known."""
     machine, table, process = ([*holder.split("/"), "", ""])[:3]
     number, dummy, began = process.partition("-")
     identifier = read_number(number)
     # No system has larger ones: os.kill raises OverflowError beyond a C int.
     is_here = (machine, table) == (socket.gethostname(), _identify_process_table())
     if not is_here or identifier is None or not 0 < identifier < 1 << 31:
-        return False
+        return None
     start = _read_start(identifier)
-    return _is_gone(identifier) if start is None else start != began
+    return not _is_gone(identifier) if start is None else start == began
 
 
 def _identify_process_table() -> str:

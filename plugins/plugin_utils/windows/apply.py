@@ -134,7 +134,7 @@ class HostApplier:
             failure = self.node.chain(taking, timeout=self.limits.line)[1]
             if failure is None:
                 self.lock.held = True
-                self.report(f"took over the node lock of {current.controller} ({current.identity})")
+                self.report(f"took over the node lock of {current.process} ({current.identity})")
                 self.node.clock.sleep(self.limits.takeover)
             raise ChangedError("the node lock has another holder")
         if not taking and not steps:

@@ -106,7 +106,7 @@ def builtin(name: str, *paths: str, switches: str = "") -> Command:
 
 def write_line(text: str, path: str) -> Command:
     """Write one line of plain words into a file. The full stop keeps a last digit from being read as a stream's number."""
-    if not re.fullmatch(r"[A-Za-z0-9_.:@= -]+", text):
+    if not re.fullmatch(r"[A-Za-z0-9_.:@=/ -]+", text):
         raise NodeError("bad_value", f"text for {path}: {text!r} is not plain words.", remedy="Report this as a bug.")
     return Command(f"echo {text} .>{_quote_path(path)}", builtin=True)
 

@@ -11,15 +11,13 @@ stops at its next guarded step.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
-import socket
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
+from ..kube.holder import identify_process, is_alive
 from . import commands, model
 from .commands import Command, builtin, program
 from .errors import NodeError
@@ -30,50 +28,23 @@ SILENCE = 45.0
 """Seconds without a renewal, by the clock of the run that waits, after which it takes the lock over. The longest step that does not
 renew is the start of a service: the service control manager waits 30 s for it."""
 
-Alive = Callable[[LockOwner], "bool | None"]
+Alive = Callable[[str], "bool | None"]
 
 
-def identify_run(clock: Clock) -> LockOwner:
-    """Who this run is. ``machine`` is equal only where process ids mean the same: host, boot and PID namespace."""
-    return LockOwner(_make_identity(), clock.now(), _read_controller(), _identify_machine(), os.getpid())
+def make_lock_owner(clock: Clock) -> LockOwner:
+    """The name of this run as the holder of a lock. Characters that no line may have make its process one of which nothing is known."""
+    process = re.sub(r"[^A-Za-z0-9_.:@/-]", "-", identify_process(os.getpid()))
+    return LockOwner(_make_identity(), clock.now(), process)
 
 
 def _make_identity() -> str:
     return uuid.uuid4().hex[:12]
 
 
-def _read_controller() -> str:
-    return re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname())[:60] or "controller"
-
-
-def _identify_machine() -> str:
-    parts = [_read_controller()]
-    for source in ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"):
-        try:
-            parts.append(os.readlink(source) if source.endswith("pid") else Path(source).read_text(encoding="ascii"))
-        except OSError:
-            # Not Linux: process ids of other runs are never checked, and renewals alone decide.
-            parts.append(uuid.uuid4().hex)
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
-
-
-def is_run_alive(owner: LockOwner) -> bool | None:
-    """Whether the run that holds a lock still exists; None when that cannot be known here."""
-    if owner.machine != _identify_machine():
-        return None
-    try:
-        os.kill(owner.pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
 class NodeLock:
     """The lock from the view of one run. Makes steps for lines; sends nothing itself."""
 
-    def __init__(self, me: LockOwner, clock: Clock, is_alive: Alive = is_run_alive) -> None:
+    def __init__(self, me: LockOwner, clock: Clock, is_alive: Alive = is_alive) -> None:
         self.me = me
         self.held = False
         self._clock = clock
@@ -86,19 +57,16 @@ class NodeLock:
         self._other_renewed = False
 
     def is_stale(self, owner: LockOwner) -> bool:
-        """Whether a lock is stale: its holder has ended, or does not renew it while this run waits.
-
-        A process with the holder's number may be another program's by now.
-        """
+        """Whether a lock is stale: its holder has ended, or does not renew it while this run waits."""
         moment = self._clock.monotonic()
         if owner.text != self._other:
             self._other_renewed = self._other is not None
             self._other, self._other_since = owner.text, moment
-        return self._is_alive(owner) is False or moment - self._other_since > SILENCE
+        return self._is_alive(owner.process) is False or moment - self._other_since > SILENCE
 
     def is_alive(self, owner: LockOwner) -> bool:
         """Whether the other run is known to work: its process exists, or it renewed its lock since this run first read it."""
-        return self._other_renewed or bool(self._is_alive(owner))
+        return self._other_renewed or bool(self._is_alive(owner.process))
 
     def acquire_steps(self, current: LockOwner | None) -> list[tuple[str, Command]]:
         """Take the lock, pushing ``current`` aside if there is one. The steps' labels begin with ``lock``."""
@@ -168,7 +136,7 @@ class NodeLock:
     @staticmethod
     def describe(owner: LockOwner) -> str:
         """The holder of a lock."""
-        return f"lock {owner.identity} of {owner.controller or 'an unknown controller'} (PID {owner.pid})"
+        return f"lock {owner.identity} of {owner.process or 'an unknown process'}"
 
     def build_held_error(self, owner: LockOwner, waited: float) -> NodeError:
         age = max(0, round(self._clock.now() - owner.since))
@@ -180,10 +148,7 @@ class NodeLock:
 
     def _render_owner(self) -> str:
         me = self.me
-        return (
-            f"id={me.identity} at={me.since:.0f} renewed={self._clock.now():.0f} "
-            f"host={me.controller} machine={me.machine} pid={me.pid}"
-        )
+        return f"id={me.identity} at={me.since:.0f} renewed={self._clock.now():.0f} process={me.process}"
 
     @staticmethod
     def _rename(path: str, name: str) -> Command:

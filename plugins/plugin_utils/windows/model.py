@@ -190,14 +190,13 @@ class HostIdentity:
 
 @dataclass(frozen=True, slots=True)
 class LockOwner:
-    """Who holds the node lock. ``identity`` is unique per run; ``machine`` shows whether ``pid`` can be checked here."""
+    """Who holds the node lock. ``identity`` is unique per run."""
 
     identity: str
     since: float
     """seconds since 1970 by the holder's clock"""
-    controller: str
-    machine: str
-    pid: int
+    process: str = ""
+    """as of kube.holder.identify_process, empty if it is unknown"""
     text: str = ""
     """the lock's file as it was read; each renewal changes it"""
 

@@ -472,7 +472,7 @@ def _read_lock(answers: Answers) -> model.LockOwner | None:
     """The holder of the node lock, also one without a readable name."""
     owner = parse_lock_owner(answers.text("lock"))
     if owner is None and model.LOCK_NAME in {name.lower() for name in parse.read_names(answers.text("locks"))}:
-        return model.LockOwner(model.UNREADABLE, 0.0, "", "", 0)
+        return model.LockOwner(model.UNREADABLE, 0.0)
     return owner
 
 
@@ -481,9 +481,8 @@ def parse_lock_owner(text: str) -> model.LockOwner | None:
     words = dict(word.partition("=")[::2] for word in text.split() if "=" in word)
     if not re.fullmatch(r"[0-9a-z]{1,40}", words.get("id", "")):
         return None
-    since, pid = (read_number(words.get(key)) or 0 for key in ("at", "pid"))
-    machine = words.get("machine", "")
-    return model.LockOwner(words["id"], float(since), words.get("host", ""), machine, pid, text.strip())
+    since = float(read_number(words.get("at")) or 0)
+    return model.LockOwner(words["id"], since, words.get("process", ""), text.strip())
 
 
 def _read_trouble(drives: Sequence[str], tree: parse.RegistryTree, answers: Answers) -> model.Trouble:

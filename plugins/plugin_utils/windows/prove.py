@@ -17,7 +17,7 @@ from .apply import HostApplier
 from .control import WaitLimits
 from .errors import ChangedError, ChangeRefusedError, ChannelError, NodeError
 from .findings import list_findings
-from .lock import SILENCE, NodeLock, identify_run
+from .lock import SILENCE, NodeLock, make_lock_owner
 from .model import Desired, HostSnapshot, Service
 from .node import WindowsHost
 
@@ -57,7 +57,7 @@ def converge(
     Raises NodeError (with the observed state merged into its ``result``) for every refusal and failure.
     """
     limits = limits or WaitLimits()
-    lock = lock or NodeLock(identify_run(node.clock), node.clock)
+    lock = lock or NodeLock(make_lock_owner(node.clock), node.clock)
 
     def read() -> HostSnapshot:
         return observe.observe(node, desired)

@@ -160,7 +160,7 @@ def printed(text: str) -> Any:
         parse.read_processes(f'"a.exe","{text}","b"'),
         parse.read_smb_mappings(f"LocalPath=\nRemotePath=\\\\a\\b\nStatus={text}"),
         parse.read_failure_actions(text),
-        observe.parse_lock_owner(f"id=a at={text} pid={text}"),
+        observe.parse_lock_owner(f"id=a at={text} process={text}"),
         commands.split_steps(f"#abc.0=0\r\n#abc.{text}=1\r\n#abc.1={text}\r\n".encode("utf-8", "replace"), "abc", 1),
         listing.parse_listing(f" Directory of C:\\data\r\n\r\n11/22/2026  09:30 AM    {text} a.txt\r\n", "C:\\data"),
     )

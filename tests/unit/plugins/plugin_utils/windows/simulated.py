@@ -23,7 +23,7 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import desired, model, observe, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import WaitLimits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import Alive, NodeLock, identify_run
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import Alive, NodeLock, make_lock_owner
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import WindowsHost
 from lab.windows.agent import Agent
 from lab.windows.channel import AgentChannel, Cut
@@ -125,7 +125,7 @@ class Host:
             probe=probe,
             limits=limits,
             report=self.notes.append,
-            lock=lock or NodeLock(identify_run(node.clock), node.clock, is_alive),
+            lock=lock or NodeLock(make_lock_owner(node.clock), node.clock, is_alive),
         )
 
     def observe(self, wanted: model.Desired) -> model.HostSnapshot:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import time
+from dataclasses import replace
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy as catalog
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Control, WaitLimits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock, identify_run
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock, make_lock_owner
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import SystemClock
 from unit.plugins.plugin_utils.windows.simulated import (
     NEW,
     OLD,
@@ -169,7 +171,7 @@ def test_a_live_run_holds_the_lock(host: Host, artifacts: Artifacts) -> None:
     host.plant(
         files={
             rf"{model.LOCK_DIR}\owner": {
-                "text": "id=0123456789ab at=1700000000 renewed=1700000000 host=tower machine=abc pid=77 .\r\n"
+                "text": "id=0123456789ab at=1700000000 renewed=1700000000 process=tower/abc/77-5 .\r\n"
             }
         }
     )
@@ -177,7 +179,7 @@ def test_a_live_run_holds_the_lock(host: Host, artifacts: Artifacts) -> None:
     with pytest.raises(NodeError) as caught:
         host.run(desired, is_alive=lambda owner: True, clock=RenewingClock(host, 10000))
     assert caught.value.reason == "locked"
-    assert all(word in str(caught.value) for word in ("tower", "PID 77", "0123456789ab"))
+    assert all(word in str(caught.value) for word in ("tower/abc/77-5", "0123456789ab"))
     assert host.observe(desired).lock is not None
     assert host.run(desired, is_alive=lambda owner: False).changed
     assert host.observe(desired).lock is None
@@ -186,7 +188,7 @@ def test_a_live_run_holds_the_lock(host: Host, artifacts: Artifacts) -> None:
 @pytest.mark.parametrize("alive", [None, True])
 def test_a_lock_that_is_not_renewed_is_pushed_aside(host: Host, artifacts: Artifacts, alive: bool | None) -> None:
     """Also if a process has its holder's number: it may be another program's."""
-    owner = "id=0123456789ab at=1700000000 renewed=1700000000 host=tower machine=abc pid=77 .\r\n"
+    owner = "id=0123456789ab at=1700000000 renewed=1700000000 process=tower/abc/77-5 .\r\n"
     host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": owner}})
     desired = wanted(artifacts.csi_proxy(NEW))
     host.run(desired, is_alive=lambda owner: alive)
@@ -200,20 +202,30 @@ def test_a_lock_of_a_run_that_was_killed_is_followed_within_a_minute(
 ) -> None:
     """On another controller, or in another container whose processes have the same numbers."""
     host.run(wanted(artifacts.csi_proxy(OLD)))
-    owner = f"id=0123456789ab at={time.time():.0f} renewed={time.time():.0f} host=tower machine=abc pid=77 .\r\n"
+    owner = f"id=0123456789ab at={time.time():.0f} renewed={time.time():.0f} process=tower/abc/77-5 .\r\n"
     host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": owner}})
     clock = HostClock(host.agent)
     began = clock.monotonic()
     desired = wanted(artifacts.csi_proxy(NEW))
-    lock = NodeLock(identify_run(clock), clock, lambda owner: alive)
+    lock = NodeLock(make_lock_owner(clock), clock, lambda owner: alive)
     assert host.run(desired, check=True, clock=clock, lock=lock).changed
     # The plan waits for a run that may be alive only, and what it waited counts.
     assert (clock.monotonic() - began < 10) is (alive is None)
     notes = host.notes
     assert host.run(desired, clock=clock, lock=lock).changed
     assert 45 < clock.monotonic() - began < 75
-    assert any("waiting for lock 0123456789ab of tower (PID 77)" in note for note in notes + host.notes)
+    assert any("waiting for lock 0123456789ab of tower/abc/77-5" in note for note in notes + host.notes)
     assert host.observe(desired).lock is None
+
+
+def test_a_process_with_the_number_of_an_ended_holder_does_not_keep_its_lock() -> None:
+    clock = SystemClock()
+    owner = make_lock_owner(clock)
+    lock = NodeLock(make_lock_owner(clock), clock)
+    assert lock.is_alive(owner)
+    assert not lock.is_stale(owner)
+    # It has started at another time.
+    assert lock.is_stale(replace(owner, process=f"{owner.process}0"))
 
 
 @pytest.mark.parametrize("behind", [0, 1000])
@@ -222,7 +234,7 @@ def test_a_lock_that_is_renewed_is_not_taken_over(host: Host, artifacts: Artifac
     """Also where the clock of its controller is behind."""
     host.run(wanted(artifacts.csi_proxy(OLD)))
     began_there = time.time() - behind
-    owner = f"id=0123456789ab at={began_there:.0f} renewed={began_there:.0f} host=tower machine=abc pid=77 .\r\n"
+    owner = f"id=0123456789ab at={began_there:.0f} renewed={began_there:.0f} process=tower/abc/77-5 .\r\n"
     host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": owner}})
     clock = RenewingClock(host, renewing)
     began = clock.monotonic()
@@ -373,7 +385,7 @@ def test_a_lock_without_a_readable_holder_blocks_no_run(host: Host, artifacts: A
 def test_a_converged_node_is_converged_while_another_run_holds_the_lock(host: Host, artifacts: Artifacts) -> None:
     desired = wanted(artifacts.csi_proxy(NEW))
     host.run(desired)
-    owner = "id=0123456789ab at=1700000000 renewed=1700000000 host=tower machine=abc pid=77 .\r\n"
+    owner = "id=0123456789ab at=1700000000 renewed=1700000000 process=tower/abc/77-5 .\r\n"
     host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": owner}})
     assert not host.run(desired, is_alive=lambda found: True).changed
     assert host.observe(desired).lock is not None
@@ -381,11 +393,11 @@ def test_a_converged_node_is_converged_while_another_run_holds_the_lock(host: Ho
 
 def test_a_fresh_lock_is_not_pushed_aside_in_place_of_a_stale_one(host: Host) -> None:
     """Between reading a stale lock and its removal another run may have taken over."""
-    fresh = "id=ffffffffffff at=1700000000 renewed=1700000000 host=tower machine=abc pid=78 .\r\n"
+    fresh = "id=ffffffffffff at=1700000000 renewed=1700000000 process=tower/abc/78-5 .\r\n"
     host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": fresh}})
     node = host.node()
-    stale = model.LockOwner("0123456789ab", 0.0, "tower", "abc", 77)
-    lock = NodeLock(model.LockOwner("aaaaaaaaaaaa", 0.0, "here", "def", 79), node.clock)
+    stale = model.LockOwner("0123456789ab", 0.0, "tower/abc/77-5")
+    lock = NodeLock(model.LockOwner("aaaaaaaaaaaa", 0.0, "here/def/79-5"), node.clock)
     failure = node.chain(lock.acquire_steps(stale))[1]
     assert failure is not None
     assert failure.label == "lock still"
@@ -395,9 +407,9 @@ def test_a_fresh_lock_is_not_pushed_aside_in_place_of_a_stale_one(host: Host) ->
 def test_a_run_whose_lock_was_taken_stops_before_its_next_step(host: Host, artifacts: Artifacts) -> None:
     old = wanted(artifacts.csi_proxy(OLD))
     host.run(old)
-    other = "id=ffffffffffff at=1700000000 renewed=1700000000 host=tower machine=abc pid=78 .\r\n"
+    other = "id=ffffffffffff at=1700000000 renewed=1700000000 process=tower/abc/78-5 .\r\n"
     node = host.node()
-    control = Control(node, NodeLock(identify_run(node.clock), node.clock), WaitLimits(), host.notes.append)
+    control = Control(node, NodeLock(make_lock_owner(node.clock), node.clock), WaitLimits(), host.notes.append)
     host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": other}})
     host.forget()
     with pytest.raises(NodeError) as caught:
@@ -498,7 +510,7 @@ def test_check_mode_refuses_what_the_run_would_stop_at(host: Host, artifacts: Ar
     """The playbooks ask before they touch the node."""
     old, new = wanted(artifacts.csi_proxy(OLD)), wanted(artifacts.csi_proxy(NEW))
     host.run(old)
-    owner = "id=0123456789ab at=1700000000 renewed=1700000000 host=tower machine=abc pid=77 .\r\n"
+    owner = "id=0123456789ab at=1700000000 renewed=1700000000 process=tower/abc/77-5 .\r\n"
     host.plant(files={rf"{model.LOCK_DIR}\owner": {"text": owner}})
     with pytest.raises(NodeError) as caught:
         host.run(new, check=True, is_alive=lambda found: True, clock=RenewingClock(host, 10000))

@@ -197,7 +197,7 @@ COMMITTED = with_record(
             id="old releases and leftovers go along, not what is not ours",
         ),
         pytest.param(
-            replace(CONVERGED, lock=model.LockOwner("x", 0, "c", "m", 1)),
+            replace(CONVERGED, lock=model.LockOwner("x", 0)),
             ["clear_lock"],
             id="a lock and nothing to do",
         ),

@@ -16,7 +16,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.apply import H
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.commands import builtin
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import WaitLimits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock, identify_run
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock, make_lock_owner
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import ExecutableSource, HostSnapshot
 from unit.plugins.plugin_utils.windows.simulated import (
     NEW,
@@ -266,7 +266,7 @@ def test_a_change_by_another_run_during_the_download_is_not_repeated(
 
     host.forget()
     node = host.node()
-    lock = NodeLock(identify_run(node.clock), node.clock, lambda _owner: True)
+    lock = NodeLock(make_lock_owner(node.clock), node.clock, lambda _owner: True)
     slower = prove.converge(node, desired, report=report, lock=lock)
     assert others == [True]
     assert commands_like(host, r"sc\.exe start") == 1
