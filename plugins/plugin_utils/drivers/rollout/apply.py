@@ -112,13 +112,14 @@ def roll_pods(
         processed = picture.daemon_set is not None and picture.daemon_set.processed
         since = {name: since.get(name, evaluated_at) for name in (processed and state.pending) or (NO_NODE,)}
         waited = {name: evaluated_at - began for name, began in since.items()}
-        step = decide(picture, evaluation, options, waited, frozenset(deleted))
+        step = decide(picture, evaluation, state, options, waited)
         if step.kind in ("restore", "stop"):
             # With everything that explains it.
             view.explain()
             explained = view.picture()
             evaluation = evaluate(explained, rules)
-            step = decide(explained, evaluation, options, waited, frozenset(deleted))
+            state = find_state(explained, evaluation, options, frozenset(deleted))
+            step = decide(explained, evaluation, state, options, waited)
         progress.report(state, evaluation, waited)
         if step.kind == "replace":
             kept = find_kept()

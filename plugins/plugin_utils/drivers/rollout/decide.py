@@ -115,13 +115,9 @@ def find_state(
 
 
 def decide(
-    picture: RolloutPicture,
-    evaluation: Evaluation,
-    options: RollOptions,
-    waited: Mapping[str, float],
-    deleted: frozenset[str] = frozenset(),
+    picture: RolloutPicture, evaluation: Evaluation, state: RollState, options: RollOptions, waited: Mapping[str, float]
 ) -> RollStep:
-    """The next step. waited: seconds by Node that is pending, and NO_NODE: since no pod could be replaced."""
+    """The next step. state: of find_state. waited: seconds by Node that is pending, and NO_NODE: since no pod could be replaced."""
     if picture.daemon_set is None:
         return RollStep("stop", message="the DaemonSet does not exist")
     overwritten = next((problem.message for problem in evaluation.problems if problem.id == "CSI-G06"), "")
@@ -131,7 +127,6 @@ def decide(
         if waited.get(NO_NODE, 0.0) > options.node_timeout:
             return RollStep("stop", message="the DaemonSet controller does not process it; check that it runs")
         return RollStep("wait")
-    state = find_state(picture, evaluation, options, deleted)
     verdicts = {node.node: node for node in evaluation.nodes}
     failed = _find_failure(state, verdicts, options, waited)
     if failed is not None:

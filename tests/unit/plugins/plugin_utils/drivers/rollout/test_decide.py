@@ -21,7 +21,11 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.decide
     list_refusals,
     split_batches,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateRules, evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import (
+    Evaluation,
+    GateRules,
+    evaluate,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.snapshot import RolloutPicture
 from unit.plugins.plugin_utils.drivers.rollout.pictures import daemon_set, host, node, picture, pod, registration, win2
 
@@ -33,9 +37,16 @@ def changing(**spoilt: Any) -> RolloutPicture:
     return picture(**{"daemon_set": CHANGED, **spoilt})
 
 
+def next_step(
+    current: RolloutPicture, evaluation: Evaluation, options: RollOptions, waited: Mapping[str, float],
+    deleted: frozenset[str] = frozenset(),
+) -> RollStep:  # fmt: skip
+    return decide(current, evaluation, find_state(current, evaluation, options, deleted), options, waited)
+
+
 def step(current: RolloutPicture, goal: RollOptions | None = None, **waited: float) -> RollStep:
     spent = {name.replace("_", "-"): seconds for name, seconds in waited.items()}
-    return decide(current, evaluate(current, GateRules()), goal or RollOptions(), spent)
+    return next_step(current, evaluate(current, GateRules()), goal or RollOptions(), spent)
 
 
 def test_the_first_node_goes_first() -> None:
@@ -53,7 +64,7 @@ def test_a_deleted_daemon_set_stops_it() -> None:
 def test_a_template_that_its_controller_has_not_processed_is_waited_for_with_a_timeout() -> None:
     unseen = changing(daemon_set=daemon_set(revision="2", processed=False))
     assert step(unseen) == RollStep("wait")
-    late = decide(unseen, evaluate(unseen, GateRules()), RollOptions(node_timeout=5), {NO_NODE: 6.0})
+    late = next_step(unseen, evaluate(unseen, GateRules()), RollOptions(node_timeout=5), {NO_NODE: 6.0})
     assert late.kind == "stop"
     assert "controller" in late.message
 
@@ -67,7 +78,7 @@ def test_a_node_that_is_down_is_skipped_and_does_not_count_as_unavailable() -> N
 
 def test_a_template_of_another_run_stops_it() -> None:
     evaluation = evaluate(changing(), GateRules(template="mine"))
-    found = decide(changing(), evaluation, RollOptions(), {})
+    found = next_step(changing(), evaluation, RollOptions(), {})
     assert found.kind == "stop"
     assert "another run or user changed it" in found.message
 
@@ -107,7 +118,7 @@ def test_a_node_of_a_later_batch_that_was_begun_is_waited_for_too() -> None:
 def test_a_pod_is_not_deleted_again_before_its_deletion_is_observed() -> None:
     current = changing(pods=(pod("win-1", uid="one"), pod("win-2", uid="two")))
     verdict = evaluate(current, GateRules())
-    assert decide(current, verdict, RollOptions(), {}, frozenset({"one"})) == RollStep("wait")
+    assert next_step(current, verdict, RollOptions(), {}, frozenset({"one"})) == RollStep("wait")
 
 
 def test_every_pod_of_the_template_ends_it() -> None:
