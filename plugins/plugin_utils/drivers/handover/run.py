@@ -49,14 +49,13 @@ class HandoverRun:
         options: Mapping[str, Any],
         notify: Callable[[str], None],
     ) -> None:
-        self._unbound = client
         self._client = client
         self._driver = driver
         self._options = options
         self._notify = notify
         self._definitions = definitions
-        self._plugin = next((item for item in self._definitions if item["kind"] == "DaemonSet"), None)
-        self._stage = HandoverExecutor(client, driver, self._plugin, notify)
+        plugin = next((item for item in definitions if item["kind"] == "DaemonSet"), None)
+        self._stage = HandoverExecutor(client, driver, plugin, notify)
 
     def require_permissions(self, plan: Handover) -> None:
         """Refuse a hand-over that would stop half way. ClusterError as of `require_roles`."""
@@ -66,28 +65,28 @@ class HandoverRun:
         if plan.other is not None and self._options["restart_pod"]:
             namespaces.append(plan.other.namespace)
         handover = [("kubewin-csi-handover", namespace) for namespace in dict.fromkeys(namespaces)]
-        require_roles(self._unbound, [("kubewin-csi", None), *handover], "a hand-over")
+        require_roles(self._client, [("kubewin-csi", None), *handover], "a hand-over")
 
     def run(self, plan: Handover) -> tuple[bool, list[str]]:
         """Hand all Nodes over under the Lease; returns as `finish` does. plan: made before the Lease is held."""
         namespace = plan.namespace or self._driver.namespace
-        if self._unbound.get(kinds.NAMESPACE, namespace) is None:
+        if self._client.get(kinds.NAMESPACE, namespace) is None:
             # Nothing of this collection can be there.
             return self.finish(plan)
-        lease = make_handover_lease(self._unbound, namespace, self._driver, self._notify)
+        lease = make_handover_lease(self._client, namespace, self._driver, self._notify)
         lease.take()
+        bound = bind_client(self._client, lease.confirm)
         try:
-            self._client = bind_client(self._unbound, lease.confirm)
-            self._stage = HandoverExecutor(self._client, self._driver, self._plugin, self._notify)
             # Planned again: another run may have changed it before this one held the Lease.
-            result = self._hand_over_all()
+            result = HandoverRun(bound, self._driver, self._definitions, self._options, self._notify).hand_over_all()
             # A run that lost it did not do all of this itself.
             lease.confirm()
             return result
         finally:
-            lease.end(unanswered=self._client.has_unanswered_writes)
+            lease.end(unanswered=bound.has_unanswered_writes)
 
-    def _hand_over_all(self) -> tuple[bool, list[str]]:
+    def hand_over_all(self) -> tuple[bool, list[str]]:
+        """Hand all Nodes over; returns as `finish` does. The client is bound to the Lease."""
         plan = self.read_plan()
         changed = self.begin(plan)
         for node in plan.nodes:

@@ -113,13 +113,13 @@ def test_a_hand_over_keeps_its_lease_if_a_write_was_not_answered(
     store = ObjectStore() if answered else Unanswered()
     store._put(NODE, {"metadata": {"name": "win-1", "labels": {"kubernetes.io/os": "windows"}}, "spec": {}})
     store._put(f"/api/v1/namespaces/{HOME}", {"metadata": {"name": HOME}})
+
+    def cordon(run: HandoverRun) -> tuple[bool, list[str]]:
+        run._client.retry_for = 0
+        return modify(run._client, kinds.NODE, "win-1", None, lambda live: plan_cordon(live, "test")), []
+
+    monkeypatch.setattr(HandoverRun, "hand_over_all", cordon)
     steps = HandoverRun(client_of(store), VSPHERE, [], {}, lambda _line: None)
-
-    def cordon() -> tuple[bool, list[str]]:
-        steps._client.retry_for = 0
-        return modify(steps._client, kinds.NODE, "win-1", None, lambda live: plan_cordon(live, "test")), []
-
-    monkeypatch.setattr(steps, "_hand_over_all", cordon)
     with contextlib.nullcontext() if answered else pytest.raises(ClusterError, match="no response"):
         steps.run(Handover((), (), None, namespace=HOME))
     assert (
