@@ -48,9 +48,9 @@ class ActionModule(WindowsAction):
         result: dict[str, Any] = {"changed": False, "csi_proxy": prove.describe_state(desired, snapshot)}
         if options["smb_mappings"]:
             names = ("local", "remote", "status")
-            mappings = observe.list_smb_mappings(node, uses_smb=snapshot.trouble.uses_smb)
+            mappings = observe.list_smb_mappings(node, uses_smb=snapshot.storage.uses_smb)
             result["csi_proxy"] |= {
-                "smb_used": snapshot.trouble.uses_smb,
+                "smb_used": snapshot.storage.uses_smb,
                 "smb_mappings": None
                 if mappings is None
                 else [dict(zip(names, mapping, strict=True)) for mapping in mappings],

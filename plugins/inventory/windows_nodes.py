@@ -102,7 +102,7 @@ from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import 
 
 from ..plugin_utils.actions.foreign import mark_foreign
 from ..plugin_utils.inventory import listing
-from ..plugin_utils.inventory.listing import Listed
+from ..plugin_utils.inventory.listing import InventoryHost
 from ..plugin_utils.inventory.observation import Observation
 from ..plugin_utils.inventory.observe import observe
 from ..plugin_utils.kube.connect import CLUSTER_ARG_SPEC, create_client, require_packages
@@ -159,7 +159,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         except ClusterError as error:
             raise AnsibleParserError(str(error)) from error
 
-    def _add(self, inventory: Any, host: Listed, server: str) -> None:
+    def _add(self, inventory: Any, host: InventoryHost, server: str) -> None:
         known_host = inventory.get_host(host.name)
         known_variables = known_host.get_vars() if known_host is not None else {}
         if known_variables.get("kubewin_cluster", server) != server:

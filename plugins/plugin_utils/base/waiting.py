@@ -31,7 +31,7 @@ def repeat_pauses() -> Iterator[float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Awaited:
+class WaitCondition:
     """One thing that is waited for, named with its object. waited, limit: seconds, so far and at most; without a limit
     no time is printed, as it is checked only once more."""
 
@@ -51,7 +51,7 @@ class Waits:
         # By condition: when it is reported again, and the pauses after that.
         self._due: dict[str, tuple[float, Iterator[float]]] = {}
 
-    def report(self, *awaited: Awaited) -> None:
+    def report(self, *awaited: WaitCondition) -> None:
         """These are waited for now, and nothing else."""
         current_time = self._clock()
         self._due = {

@@ -21,7 +21,7 @@ _ATTRIBUTE = "fstype"
 
 
 @dataclass(frozen=True, slots=True)
-class Native:
+class NativeVolume:
     """An in-tree volume as a native one of its CSI driver.
 
     migrated: the handle that attachments carry while the volume still is an in-tree one. handle: that of the native
@@ -55,7 +55,7 @@ class Native:
         return {key: value for key, value in source.items() if value}
 
 
-def convert_volume(volume: Object, volume_handle: str = "") -> Native:
+def convert_volume(volume: Object, volume_handle: str = "") -> NativeVolume:
     """The native volume of an in-tree PersistentVolume. volume_handle: its handle, where the user names it.
 
     Raises TranslationError.
@@ -87,7 +87,7 @@ def convert_volume(volume: Object, volume_handle: str = "") -> Native:
             notes.append(f"accessModes {', '.join(modes)} become {', '.join(spec['accessModes'])}, as in CSI migration")
     disk = source.get("volumePath") or source.get("volumeID") or source.get("diskURI") or source.get("pdName")
     path = migrated if plugin.field == "vsphereVolume" else ""
-    return Native(
+    return NativeVolume(
         plugin,
         migrated=migrated,
         handle=volume_handle or ("" if path else handle),

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..base.waiting import Awaited, Waits, render_progress, report_progress
+from ..base.waiting import WaitCondition, Waits, render_progress, report_progress
 from ..data.read import Digest, read_digest
 from ..kube import kinds
 from ..kube.client import FIELD_MANAGER, Client
@@ -97,7 +97,7 @@ class Converter:
                 waiting, since, pause = move.condition, time.monotonic(), _FIRST
             waited = time.monotonic() - since
             waits.report(
-                Awaited(
+                WaitCondition(
                     f"{record.namespace}/{record.claim}: waiting until {move.condition}", waited, self._options.step
                 )
             )

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..base.findings import Finding, blocker, warning
 from ..catalog.in_tree import InTree
-from ..catalog.native import Native, convert_volume
+from ..catalog.native import NativeVolume, convert_volume
 from ..catalog.translation import TranslationError, find_plugin
 from ..kube.labels import HELM, Marks
 from ..kube.pod import list_claims
@@ -73,7 +73,7 @@ class Eligibility:
     """The result of the evaluation. findings: blockers among them refuse."""
 
     findings: tuple[Finding, ...]
-    as_csi: Native | None = None
+    as_csi: NativeVolume | None = None
     handle: str = ""
     workloads: tuple[RecordedWorkload, ...] = ()
 
@@ -137,7 +137,7 @@ def _is_bound(claim: Object, volume: Object) -> bool:
     )
 
 
-def _find_registered_handle(facts: ConversionFacts, translated: Native, handle: str) -> tuple[str, list[Finding]]:
+def _find_registered_handle(facts: ConversionFacts, translated: NativeVolume, handle: str) -> tuple[str, list[Finding]]:
     """Return the handle of a vSphere disk from the object with which the driver registered it."""
     path = translated.volume_path
     migrations = [
@@ -155,7 +155,7 @@ def _find_registered_handle(facts: ConversionFacts, translated: Native, handle: 
     return "", [blocker("CSI-B04", path, f"{observed} names it, expected one, which has the disk's ID", remedy)]
 
 
-def _check_twins(facts: ConversionFacts, volume: Object, translated: Native, handle: str) -> Iterator[Finding]:
+def _check_twins(facts: ConversionFacts, volume: Object, translated: NativeVolume, handle: str) -> Iterator[Finding]:
     for twin in facts.volumes:
         name = twin["metadata"]["name"]
         source = twin["spec"].get("csi") or {}
@@ -179,7 +179,7 @@ def _has_same_disk(twin: Object, volume: Object, name: str) -> bool:
     return any(key in source and source[key] == its.get(key) for key in keys)
 
 
-def _check_node_affinity(volume: Object, translated: Native, nodes: Sequence[ProofNode]) -> Iterator[Finding]:
+def _check_node_affinity(volume: Object, translated: NativeVolume, nodes: Sequence[ProofNode]) -> Iterator[Finding]:
     """Find nodes that can mount the old volume but not the native one."""
     name = f"PersistentVolume {volume['metadata']['name']}"
     affinity = translated.affinity

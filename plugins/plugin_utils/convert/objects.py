@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..catalog.native import Native
+from ..catalog.native import NativeVolume
 from ..kube import kinds
 from ..kube.kinds import Kind
 from ..kube.labels import MANAGED_BY, MANAGER, PART_OF
@@ -49,7 +49,9 @@ def strip_managed_fields(thing: Mapping[str, Any]) -> dict[str, Any]:
     return copied
 
 
-def define_native_volume(old: Mapping[str, Any], native: Native, handle: str, storage_class: str) -> dict[str, Any]:
+def define_native_volume(
+    old: Mapping[str, Any], native: NativeVolume, handle: str, storage_class: str
+) -> dict[str, Any]:
     """Define the native volume of the same disk."""
     spec = old["spec"]
     definition = strip_server_fields(old)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..base.text import join_lines
-from ..base.waiting import Awaited, Waits, report_progress
+from ..base.waiting import WaitCondition, Waits, report_progress
 from ..kube import kinds
 from ..kube.client import Client
 from ..kube.errors import ClusterError
@@ -196,6 +196,6 @@ class VolumeReader:
             waited = time.monotonic() - began
             if waited > self._timeout:
                 raise trouble()
-            waits.report(Awaited(f"waiting until {condition}", waited, self._timeout))
+            waits.report(WaitCondition(f"waiting until {condition}", waited, self._timeout))
             # Between two reads; the deadline is above.
             time.sleep(_LOOK)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from ..base.waiting import Awaited, Waits
+from ..base.waiting import WaitCondition, Waits
 from ..catalog.base import Driver
 from ..kube import kinds
 from ..kube.client import Client
@@ -81,6 +81,6 @@ def wait_until_gone(client: Client, daemon_set: dict[str, Any], deadline: float,
             return False
         pods = int((live.get("status") or {}).get("currentNumberScheduled") or 0)
         message = f"waiting until the pods of DaemonSet {namespace}/{name} end, {pods} left"
-        waits.report(Awaited(message, waited, deadline - began))
+        waits.report(WaitCondition(message, waited, deadline - began))
         time.sleep(_LOOK_AGAIN)
     return True

@@ -17,7 +17,7 @@ from typing import Any
 from ..catalog import wmco
 from .address import INSTANCE, choose, explain_unusable
 from .matching import Host, Node, match_hosts
-from .observation import Instance, NodeListed, Observation
+from .observation import Instance, InventoryNode, Observation
 
 # The default group of the plays, and its members from this inventory.
 WINDOWS_GROUP = "windows"
@@ -40,14 +40,14 @@ _CONNECTIONS: Mapping[str, Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class InventoryHost:
     """One host. groups: those that follow from its facts; further ones follow from its variables."""
 
     name: str
     variables: Mapping[str, Any] = field(default_factory=dict)
     groups: tuple[str, ...] = ()
 
-    def merge_composed(self, variables: Mapping[str, Any]) -> Listed:
+    def merge_composed(self, variables: Mapping[str, Any]) -> InventoryHost:
         """The same after the user's own expressions, which may have given it an address or taken it away."""
         merged = {**self.variables, **variables}
         if "ansible_host" in variables:
@@ -70,7 +70,7 @@ class Listed:
         return UNREACHABLE if "kubewin_unreachable_because" in self.variables else HOSTS
 
 
-def list_hosts(observed: Observation, connection: str) -> Iterator[Listed]:
+def list_hosts(observed: Observation, connection: str) -> Iterator[InventoryHost]:
     """Every host, in the order of names: Nodes first, then instances that are no Node. connection: the plugin's option."""
     matchable = _build_matchable_nodes(observed)
     of_node: dict[str, Instance] = {}
@@ -100,7 +100,7 @@ def _build_matchable_nodes(observed: Observation) -> list[Node]:
     ]
 
 
-def _list_addresses(node: NodeListed) -> list[dict[str, str]]:
+def _list_addresses(node: InventoryNode) -> list[dict[str, str]]:
     return [{"type": kind, "address": value} for kind, value in node.addresses]
 
 
@@ -128,7 +128,7 @@ def _find_node(instance: Instance, nodes: list[Node]) -> Node | str:
     return next(node for node in nodes if node.name == name)
 
 
-def _list_node(node: NodeListed, instance: Instance | None, observed: Observation, connection: str) -> Listed:
+def _list_node(node: InventoryNode, instance: Instance | None, observed: Observation, connection: str) -> InventoryHost:
     owner = _find_owner(node, instance, observed.platform)
     addresses = [(INSTANCE, instance.name), *node.addresses] if instance is not None else node.addresses
     variables = {
@@ -152,10 +152,10 @@ def _list_node(node: NodeListed, instance: Instance | None, observed: Observatio
     groups = [f"kubewin_owner_{owner}", f"kubewin_platform_{observed.platform or 'other'}"]
     groups += [f"kubewin_build_{node.build}"] if node.build else []
     groups += [f"kubewin_driver_{driver}" for driver in node.drivers]
-    return Listed(node.name, variables, tuple(groups))
+    return InventoryHost(node.name, variables, tuple(groups))
 
 
-def _list_instance(instance: Instance, because: str, observed: Observation, connection: str) -> Listed:
+def _list_instance(instance: Instance, because: str, observed: Observation, connection: str) -> InventoryHost:
     variables = {
         **_build_shared_variables(observed),
         "kubewin_owner": "wmco_byoh",
@@ -163,7 +163,7 @@ def _list_instance(instance: Instance, because: str, observed: Observation, conn
         **_build_instance_variables(instance),
         **_build_connection_variables([(INSTANCE, instance.name)], observed, connection),
     }
-    return Listed(
+    return InventoryHost(
         instance.name, variables, ("kubewin_owner_wmco_byoh", f"kubewin_platform_{observed.platform or 'other'}")
     )
 
@@ -183,7 +183,7 @@ def _build_instance_variables(instance: Instance | None) -> dict[str, str]:
     return {"kubewin_instance": instance.name, **user}
 
 
-def _find_owner(node: NodeListed, instance: Instance | None, platform: str) -> str:
+def _find_owner(node: InventoryNode, instance: Instance | None, platform: str) -> str:
     if instance is not None or node.labels.get(_BYOH) == "true":
         return "wmco_byoh"
     return "wmco" if platform == "openshift" else _OWNERS.get(platform, "unmanaged")

@@ -28,7 +28,7 @@ _DRIVER_KEYS = {driver.name: key for key, driver in DRIVERS.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class NodeListed:
+class InventoryNode:
     """A Windows Node.
 
     build: "20348", empty if it is not reported. annotations: those that were asked for. addresses: (type, address) in the
@@ -47,7 +47,7 @@ class NodeListed:
     drivers: tuple[str, ...]
 
     @classmethod
-    def from_object(cls, node: Mapping[str, Any], annotations: Iterable[str], drivers: Iterable[str]) -> NodeListed:
+    def from_object(cls, node: Mapping[str, Any], annotations: Iterable[str], drivers: Iterable[str]) -> InventoryNode:
         """Read a core/v1 Node, keep these annotations of it; drivers as its CSINode names them."""
         base = ObservedNode.from_object(node)
         status, present = node.get("status") or {}, node["metadata"].get("annotations") or {}
@@ -102,7 +102,7 @@ class Observation:
     server: str
     read_at: str
     platform: str
-    nodes: tuple[NodeListed, ...]
+    nodes: tuple[InventoryNode, ...]
     instances: tuple[Instance, ...]
 
     @classmethod
@@ -124,7 +124,7 @@ class Observation:
             read_at=read_at,
             platform="openshift" if instances is not None else platform,
             nodes=tuple(
-                NodeListed.from_object(node, kept, registered.get(node["metadata"]["name"], ())) for node in listed
+                InventoryNode.from_object(node, kept, registered.get(node["metadata"]["name"], ())) for node in listed
             ),
             instances=tuple(
                 Instance.from_entry(key, str(value))

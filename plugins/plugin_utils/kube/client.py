@@ -19,7 +19,7 @@ from . import kinds
 from .access import Need
 from .errors import EVICT, MODIFIED, ApiCall, ClusterError, GoneError, describe_failure
 from .kinds import Kind
-from .streams import Executed, Output, read_messages
+from .streams import CommandResult, Output, read_messages
 from .transport import SILENCE, Answer, Transport, raise_cluster_errors
 
 FIELD_MANAGER = "kubewin.csi"
@@ -316,7 +316,9 @@ class Client(Transport):
             response.close()
             return bytes(log[:most])
 
-    def execute(self, namespace: str, pod: str, container: str, command: Sequence[str], timeout: float) -> Executed:
+    def execute(
+        self, namespace: str, pod: str, container: str, command: Sequence[str], timeout: float
+    ) -> CommandResult:
         """Run a command in a container and wait for its end, at most timeout seconds.
 
         Raises StreamError when the connection ends before the command's exit code is known: it may have run, or still run. It is

@@ -22,7 +22,7 @@ _PROC = Path("/proc")
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldLease:
     """A held Lease. lasts: its duration in seconds. fresh: its renewTime is less than that away from the API server's clock.
 
     A renewTime is of another clock, so it decides nothing by itself: a lease has expired once nothing of it changed for as long as
@@ -36,7 +36,7 @@ class Held:
     fresh: bool
 
     @classmethod
-    def from_object(cls, lease: Mapping[str, Any] | None, server_time: datetime) -> Held | None:
+    def from_object(cls, lease: Mapping[str, Any] | None, server_time: datetime) -> HeldLease | None:
         """Read a coordination.k8s.io/v1 Lease; None if no run holds it or its holder has ended. server_time: the API server's clock."""
         spec = (lease or {}).get("spec") or {}
         holder, renewed = str(spec.get("holderIdentity") or ""), parse_time(spec.get("renewTime"))
@@ -46,7 +46,7 @@ class Held:
         fresh = renewed is not None and abs((server_time - renewed).total_seconds()) < lasts
         return cls(holder, renewed, str(lease["metadata"].get("resourceVersion", "")), lasts, fresh)
 
-    def is_renewed_since(self, before: Held) -> bool:
+    def is_renewed_since(self, before: HeldLease) -> bool:
         """Whether its run lives: it renewed or took the lease since it was read before."""
         return (self.holder, self.renewed) != (before.holder, before.renewed)
 

@@ -22,7 +22,7 @@ from . import kinds
 from .client import FIELD_MANAGER, Client
 from .errors import ClusterError
 from .fencing import Reference, fence
-from .holder import Held, is_dead
+from .holder import HeldLease, is_dead
 
 # Seconds without a renewal after which the next run may follow, by its own clock.
 SECONDS = 45
@@ -124,7 +124,7 @@ class Lease:
         Waits until a lease that is not renewed expires, which is within its duration. ClusterError locked if its run is alive after
         `patience` seconds.
         """
-        first: Held | None = None
+        first: HeldLease | None = None
         since, ends = 0.0, self._clock() + patience
         while True:
             read_at = self._clock()
@@ -147,12 +147,12 @@ class Lease:
         held = self._find_other_run(self._read() or {})
         return str(self._describe_lock(held)) if held is not None and held.fresh else ""
 
-    def _find_other_run(self, live: Mapping[str, Any]) -> Held | None:
+    def _find_other_run(self, live: Mapping[str, Any]) -> HeldLease | None:
         """Another run's lease."""
-        held = Held.from_object(live, self._client.now())
+        held = HeldLease.from_object(live, self._client.now())
         return None if held is None or held.holder == self._holder else held
 
-    def _describe_lock(self, held: Held) -> ClusterError:
+    def _describe_lock(self, held: HeldLease) -> ClusterError:
         remedy = f"wait for it to end, then run again. If it was killed, its lease expires within {held.lasts:.0f} s"
         return ClusterError(f"another run works on {self._subject.work}: {held}; {remedy}", "locked", 409)
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ..base.waiting import Awaited, Waits
+from ..base.waiting import WaitCondition, Waits
 from . import kinds
 from .client import Client
 from .labels import CORDONED
@@ -82,6 +82,6 @@ def wait_until_idle(
         busy, waited = find_volume_operations(client, node), clock() - began
         if waited >= timeout or not busy:
             return busy
-        waits.report(*(Awaited(f"{node}: waiting, {why}", waited, timeout) for why in busy))
+        waits.report(*(WaitCondition(f"{node}: waiting, {why}", waited, timeout) for why in busy))
         # Operations in flight belong to others; their time limit is checked above.
         sleep(min(_LOOK_AGAIN, timeout - waited))

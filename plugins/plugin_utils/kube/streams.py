@@ -33,7 +33,7 @@ _LIMIT = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Executed:
+class CommandResult:
     """A command that ended: its exit code and its output, as text."""
 
     code: int
@@ -74,12 +74,14 @@ class Output:
         self._unread = output[size:]
         return output[:size]
 
-    def read_all(self) -> Executed:
+    def read_all(self) -> CommandResult:
         """Wait for the end of the command, and keep the begin of what it wrote."""
         output = self.read(_LIMIT)
         while self.code < 0:
             self.read(_LIMIT)
-        return Executed(self.code, *(mask_controls(text.decode("utf-8", "replace")) for text in (output, self._errors)))
+        return CommandResult(
+            self.code, *(mask_controls(text.decode("utf-8", "replace")) for text in (output, self._errors))
+        )
 
     def close(self) -> None:
         """Need no more of it."""

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 
 from ..base.findings import Finding, blocker
-from ..base.waiting import Awaited, spell
+from ..base.waiting import WaitCondition, spell
 from ..catalog.versions import is_at_least
 from ..kube.pod import PodFacts
 from ..kube.times import parse_time
@@ -74,7 +74,7 @@ class DelegateStep:
 class ObserveAgain:
     """Wait for these conditions, then observe again."""
 
-    conditions: tuple[Awaited, ...]
+    conditions: tuple[WaitCondition, ...]
     journal: Journal
 
 
@@ -90,7 +90,7 @@ Decision: TypeAlias = "ChangeObject | DelegateStep | ObserveAgain | EndRun"
 
 def decide(journal: Journal, observed: UpgradeObservation, rules: UpgradeRules) -> Decision:
     journal = record_external_changes(journal, observed)
-    current_time, delegated, waits = observed.current_time, list[tuple[DelegatedStep, str]](), list[Awaited]()
+    current_time, delegated, waits = observed.current_time, list[tuple[DelegatedStep, str]](), list[WaitCondition]()
     for name in [entry.node for entry in journal.nodes]:
         entry = journal.find_entry(name)
         if not entry.under_way:
@@ -255,8 +255,8 @@ def _begin_next_batch(
     return decide(journal, observed, rules)
 
 
-def _build_awaited(condition: str, since: datetime | None, current_time: datetime, limit: float) -> Awaited:
-    return Awaited(condition, (current_time - since).total_seconds() if since else 0.0, limit)
+def _build_awaited(condition: str, since: datetime | None, current_time: datetime, limit: float) -> WaitCondition:
+    return WaitCondition(condition, (current_time - since).total_seconds() if since else 0.0, limit)
 
 
 def _find_hold(

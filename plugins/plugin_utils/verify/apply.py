@@ -28,7 +28,7 @@ from ..kube.holder import identify_process
 from ..kube.kinds import Kind
 from ..kube.lease import Lease, bind_client
 from ..kube.pod import PodFacts
-from ..kube.streams import Executed
+from ..kube.streams import CommandResult
 from . import explain, objects
 from .cleanup import Cleaner, describe_lease
 from .nodes import ProofNode, can_reach, explain_unschedulable
@@ -340,7 +340,7 @@ class Prover:
         if wrong := compare_content(text, done.stdout):
             raise StepError(wrong, "the volume has other data: do not use the driver until you know the cause")
 
-    def _execute(self, pod: str, command: Sequence[str], details: list[str]) -> Executed:
+    def _execute(self, pod: str, command: Sequence[str], details: list[str]) -> CommandResult:
         """Run a command that is safe to repeat, again after each lost connection."""
         ends = self._compute_deadline()
         cuts = 0

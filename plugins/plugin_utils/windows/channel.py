@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, BinaryIO, Protocol
 
-from .errors import Completed, UnsupportedError
+from .errors import LineResult, UnsupportedError
 from .ssh import SshChannel
 from .winrs import PsrpChannel, WinrmChannel
 
 
 class Channel(Protocol):
-    def run(self, line: str, *, stdin: BinaryIO | None = None, timeout: float = 60.0) -> Completed:
+    def run(self, line: str, *, stdin: BinaryIO | None = None, timeout: float = 60.0) -> LineResult:
         """Run ``line`` (what follows ``cmd.exe ... /c "``) and wait for its end at most ``timeout`` seconds."""
 
     def close(self) -> None:

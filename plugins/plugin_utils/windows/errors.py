@@ -158,7 +158,7 @@ def build_configuration_error(connection: str, text: str) -> UnsupportedError:
 
 
 @dataclass(frozen=True, slots=True)
-class Completed:
+class LineResult:
     """What a line left: its own exit code (unsigned 32 bit; ssh keeps 8 bits of it) and the bytes of both streams."""
 
     rc: int

@@ -128,32 +128,32 @@ def _describe_change(service: Service, snapshot: HostSnapshot) -> str:
 
 
 def _check_storage(snapshot: HostSnapshot) -> Iterator[Finding]:
-    trouble = snapshot.trouble
-    if trouble.san_policy not in (None, 1):
+    storage = snapshot.storage
+    if storage.san_policy not in (None, 1):
         yield warning(
             "CSI-N10",
             "SAN policy",
-            f"New disks are offline (SanPolicy {trouble.san_policy}, "
-            f"{_SAN.get(trouble.san_policy or 0, 'unknown')}); a driver that does not bring them online cannot "
+            f"New disks are offline (SanPolicy {storage.san_policy}, "
+            f"{_SAN.get(storage.san_policy or 0, 'unknown')}); a driver that does not bring them online cannot "
             "format or mount them.",
             "diskpart: san policy=OnlineAll (or Set-StorageSetting -NewDiskPolicy OnlineAll).",
         )
-    if trouble.defragsvc_start == _DISABLED:
+    if storage.defragsvc_start == _DISABLED:
         yield warning(
             "CSI-N11",
             "service defragsvc",
             "Optimize drives is disabled; expanding a volume fails without it.",
             "sc.exe config defragsvc start= demand",
         )
-    if trouble.afunix_start is None or trouble.afunix_start == _DISABLED:
-        state = "disabled" if trouble.afunix_start == _DISABLED else "missing"
+    if storage.afunix_start is None or storage.afunix_start == _DISABLED:
+        state = "disabled" if storage.afunix_start == _DISABLED else "missing"
         yield blocker(
             "CSI-N12",
             "driver afunix",
             f"The driver for Unix domain sockets is {state}; node plugins and the kubelet communicate through such sockets.",
             "sc.exe config afunix start= system, then reboot (Windows Server 2019 or later).",
         )
-    for drive, free in trouble.free_bytes:
+    for drive, free in storage.free_bytes:
         if free >= _FULL:
             continue
         yield warning(
@@ -162,7 +162,7 @@ def _check_storage(snapshot: HostSnapshot) -> Iterator[Finding]:
             f"The drive has {free >> 20} MiB free, expected {_FULL >> 20} MiB or more: mounts fail, and the kubelet evicts pods.",
             "Free space on the host. This removes images that no container uses: crictl rmi --prune",
         )
-    if trouble.uses_smb and trouble.compartment_namespace != 1:
+    if storage.uses_smb and storage.compartment_namespace != 1:
         yield note(
             "CSI-N13",
             r"HKLM\SYSTEM\CurrentControlSet\Services\hns\State EnableCompartmentNamespace",
@@ -170,7 +170,7 @@ def _check_storage(snapshot: HostSnapshot) -> Iterator[Finding]:
             r"reg add HKLM\SYSTEM\CurrentControlSet\Services\hns\State"
             " /v EnableCompartmentNamespace /t REG_DWORD /d 1 /f, then reboot.",
         )
-    for mount in trouble.stale_mounts:
+    for mount in storage.stale_mounts:
         yield warning(
             "CSI-N15",
             mount,

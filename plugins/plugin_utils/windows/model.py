@@ -202,7 +202,7 @@ class LockOwner:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class StorageState:
     """Values that volumes trip over, as found; None means not there or not readable."""
 
     san_policy: int | None = None
@@ -252,7 +252,7 @@ class HostSnapshot:
     lock_leftovers: tuple[str, ...] = ()
     """directories of interrupted lock attempts"""
     log_dir_exists: bool = True
-    trouble: Trouble = field(default_factory=Trouble)
+    storage: StorageState = field(default_factory=StorageState)
     executable_code: int | None = 0
     """what reading the service's executable ended with; None when it was not tried"""
     pipes_listed: bool = True

@@ -15,7 +15,7 @@ from typing import BinaryIO, Protocol
 from . import commands
 from .channel import Channel
 from .commands import Command
-from .errors import Completed, NodeError
+from .errors import LineResult, NodeError
 
 Steps = Sequence[tuple[str, Command]]
 """Labelled commands; labels are unique within a line."""
@@ -126,7 +126,7 @@ class WindowsHost:
         return Answers(dict(zip([step[0] for step in steps], results, strict=True))), failure
 
     @staticmethod
-    def _build_interruption(completed: Completed, nonce: str) -> NodeError:
+    def _build_interruption(completed: LineResult, nonce: str) -> NodeError:
         if commands.has_double_expansion(completed.stdout, nonce):
             return NodeError(
                 "delayed_expansion",

@@ -280,7 +280,7 @@ def observe(node: WindowsHost, desired: model.Desired, *, with_mounts: bool = Fa
         lock=_read_lock(answers),
         lock_leftovers=tuple(n for n in parse.read_names(answers.text("locks")) if n.lower() != model.LOCK_NAME),
         log_dir_exists=not desired.log_file or is_listed(desired.log_file.rpartition("\\")[0], answers.text("log_dir")),
-        trouble=_read_trouble(desired.drives, registry, answers),
+        storage=_read_storage(desired.drives, registry, answers),
         executable_code=hashed.code(hash_step) if service and hash_step in hashed.steps else None,
         pipes_listed=node.lists_pipes,
         services_read=parse.is_search_complete(answers.text("scan")),
@@ -485,14 +485,14 @@ def parse_lock_owner(text: str) -> model.LockOwner | None:
     return model.LockOwner(words["id"], since, words.get("process", ""), text.strip())
 
 
-def _read_trouble(drives: Sequence[str], tree: parse.RegistryTree, answers: Answers) -> model.Trouble:
+def _read_storage(drives: Sequence[str], tree: parse.RegistryTree, answers: Answers) -> model.StorageState:
     def value(key: str, name: str) -> int | None:
         return parse.read_dword(tree.get(parse.spell_key(key), {}).get(name.lower()))
 
     def start(service: str) -> int | None:
         return value(rf"{_SERVICES}\{service}", "Start")
 
-    return model.Trouble(
+    return model.StorageState(
         san_policy=value(_SERVICES + r"\partmgr\Parameters", "SanPolicy"),
         defragsvc_start=start("defragsvc"),
         afunix_start=start("afunix"),

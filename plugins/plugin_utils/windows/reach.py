@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class ConnectionAttempt:
     """How a connection was tried. ``endpoint``: URL or ``host:port``, as text. ``scheme`` is empty for ssh.
 
     ``variables``: the names under which the connection takes ``scheme``, ``ca``, ``ignore`` and ``proxy``.
@@ -40,13 +40,13 @@ PSRP = {
 }
 
 
-def explain(text: str, way: Way) -> tuple[str, str] | None:
+def explain(text: str, attempt: ConnectionAttempt) -> tuple[str, str] | None:
     """The cause in ``text`` and its remedy, None if it is unknown."""
-    return _explain_connection(text, way) if not way.scheme else _explain_tls_and_proxies(text, way)
+    return _explain_connection(text, attempt) if not attempt.scheme else _explain_tls_and_proxies(text, attempt)
 
 
-def _explain_tls_and_proxies(text: str, way: Way) -> tuple[str, str] | None:
-    endpoint, names = way.endpoint, way.variables
+def _explain_tls_and_proxies(text: str, attempt: ConnectionAttempt) -> tuple[str, str] | None:
+    endpoint, names = attempt.endpoint, attempt.variables
     if re.search(r"ProxyError|[Cc]annot connect to proxy|Unable to connect to proxy|Tunnel connection failed", text):
         answer = re.search(r"Tunnel connection failed: (\d{3}[^'\")]*)", text)
         detail = f" (it answered {answer[1].strip()})" if answer else ""
@@ -77,10 +77,10 @@ def _explain_tls_and_proxies(text: str, way: Way) -> tuple[str, str] | None:
             f"{endpoint} answers with HTTP status {status[1]}, so it is not a WinRM listener.",
             "Correct ansible_port (5985 for HTTP, 5986 for HTTPS by default) and the path.",
         )
-    cause = _explain_connection(text, way)
+    cause = _explain_connection(text, attempt)
     if (
         cause is None
-        and way.scheme == "http"
+        and attempt.scheme == "http"
         and re.search(r"RemoteDisconnected|Connection aborted|Connection reset|BadStatusLine", text)
     ):
         return (
@@ -90,11 +90,11 @@ def _explain_tls_and_proxies(text: str, way: Way) -> tuple[str, str] | None:
     return cause
 
 
-def _explain_connection(text: str, way: Way) -> tuple[str, str] | None:
-    endpoint = way.endpoint
-    service = "the WinRM service and its listener" if way.scheme else "the service sshd"
+def _explain_connection(text: str, attempt: ConnectionAttempt) -> tuple[str, str] | None:
+    endpoint = attempt.endpoint
+    service = "the WinRM service and its listener" if attempt.scheme else "the service sshd"
     # Ansible takes ssh where ansible_connection is not set.
-    not_ssh = "" if way.scheme else " For WinRM, set ansible_connection to winrm."
+    not_ssh = "" if attempt.scheme else " For WinRM, set ansible_connection to winrm."
     if "Host key verification failed" in text or "REMOTE HOST IDENTIFICATION HAS CHANGED" in text:
         changed = "has changed" if "HAS CHANGED" in text else "is not known to the controller"
         return (

@@ -20,8 +20,8 @@ from .errors import (
     NOTHING_SENT,
     OUTPUT_LIMIT,
     AccessDeniedError,
-    Completed,
     ConnectionLostError,
+    LineResult,
     OutputLimitError,
     PasswordMissingError,
     UnsupportedError,
@@ -81,7 +81,7 @@ class SshChannel:
         self._powershell = self._is_powershell()
         self._remedy = ""
 
-    def run(self, line: str, *, stdin: BinaryIO | None = None, timeout: float = 60.0) -> Completed:
+    def run(self, line: str, *, stdin: BinaryIO | None = None, timeout: float = 60.0) -> LineResult:
         # The timeout is the connection plugin's: ssh ends a broken connection by itself (ServerAlive*), and everything
         # that may take long on the node is bounded there.
         command = commands.SSH_PREFIX + commands.wrap_line(line)
@@ -138,7 +138,7 @@ class SshChannel:
             connection._shell = shell
             plugin.subprocess = former
 
-    def _execute(self, command: str, stdin: bytes | None) -> Completed:
+    def _execute(self, command: str, stdin: bytes | None) -> LineResult:
         try:
             # sudoable=False keeps the plugin from asking for a terminal, which would change codes and line ends.
             with self._bypass_shell():
@@ -150,7 +150,7 @@ class SshChannel:
                 if not option("password") and not option("private_key_file"):
                     raise PasswordMissingError(self._format_endpoint(), text) from error
                 raise AccessDeniedError(f"The node refused the logon over ssh: {text}", logon=True) from error
-            why = reach.explain(text, reach.Way(self._format_endpoint(), "", {}))
+            why = reach.explain(text, reach.ConnectionAttempt(self._format_endpoint(), "", {}))
             if why is not None:
                 raise ConnectionLostError(*why, detail=text) from error
             raise ConnectionLostError(f"The ssh connection to the node failed: {text}", self._remedy) from error
@@ -160,4 +160,4 @@ class SshChannel:
             raise ConnectionLostError(f"The ssh connection to the node failed: {error}", self._remedy) from error
         if len(stdout) + len(stderr) > OUTPUT_LIMIT:
             raise OutputLimitError(self._format_endpoint())
-        return Completed(int(code) & 0xFFFFFFFF, stdout, stderr)
+        return LineResult(int(code) & 0xFFFFFFFF, stdout, stderr)

@@ -29,8 +29,8 @@ from .errors import (
     AccessDeniedError,
     ChannelError,
     CommandTimeoutError,
-    Completed,
     ConnectionLostError,
+    LineResult,
     OutputLimitError,
     PasswordMissingError,
     QuotaExceededError,
@@ -87,7 +87,7 @@ class _WinrsChannel(ABC):
         except Exception as error:
             raise self._translate_error(error, "") from error
 
-    def run(self, line: str, *, stdin: BinaryIO | None = None, timeout: float = 60.0) -> Completed:
+    def run(self, line: str, *, stdin: BinaryIO | None = None, timeout: float = 60.0) -> LineResult:
         try:
             return self._run(line, stdin, timeout)
         except ChannelError:
@@ -104,7 +104,7 @@ class _WinrsChannel(ABC):
         """Log on and open a shell."""
 
     @abstractmethod
-    def _describe_way(self) -> reach.Way:
+    def _describe_attempt(self) -> reach.ConnectionAttempt:
         """Where it connects to, for errors."""
 
     @abstractmethod
@@ -131,7 +131,7 @@ class _WinrsChannel(ABC):
     def _replace_shell(self) -> None:
         """Leave the shell for another one."""
 
-    def _run(self, line: str, stdin: BinaryIO | None, timeout: float) -> Completed:
+    def _run(self, line: str, stdin: BinaryIO | None, timeout: float) -> LineResult:
         deadline = time.monotonic() + timeout
         command = self._start(line, console=stdin is None)
         stdout: list[bytes] = []
@@ -151,10 +151,10 @@ class _WinrsChannel(ABC):
                 stderr.append(err)
                 size += len(out) + len(err)
                 if size > OUTPUT_LIMIT:
-                    raise OutputLimitError(self._describe_way().endpoint)
+                    raise OutputLimitError(self._describe_attempt().endpoint)
                 if code is not None:
                     self._ended = command
-                    return Completed(code & 0xFFFFFFFF, b"".join(stdout), b"".join(stderr))
+                    return LineResult(code & 0xFFFFFFFF, b"".join(stdout), b"".join(stderr))
                 if time.monotonic() > deadline:
                     raise CommandTimeoutError(f"A command on the node did not end within {timeout:g} s and was ended.")
         except BaseException:
@@ -221,7 +221,7 @@ class _WinrsChannel(ABC):
         name = type(error).__name__
         refused = name in _REFUSED or "credentials were rejected" in text
         if not line and (refused or _NO_PASSWORD.search(text)) and not self._connection.get_option("remote_password"):
-            return PasswordMissingError(self._describe_way().endpoint, text)
+            return PasswordMissingError(self._describe_attempt().endpoint, text)
         if refused:
             return AccessDeniedError(f"WinRM refused the logon: {text}", logon=True)
         if _FAULT_DENIED in codes:
@@ -232,8 +232,8 @@ class _WinrsChannel(ABC):
             error, AnsibleConnectionFailure
         )
         if _NO_TICKET.search(text):
-            return TicketError(self._describe_way().endpoint, text)
-        why = reach.explain(text, self._describe_way())
+            return TicketError(self._describe_attempt().endpoint, text)
+        why = reach.explain(text, self._describe_attempt())
         if why is not None and not (isinstance(error, ImportError)):
             return ConnectionLostError(*why, detail=text)
         if cannot_try:
@@ -262,11 +262,11 @@ class WinrmChannel(_WinrsChannel):
             plugin.Protocol = protocol
         _limit_answers(self._connection.protocol.transport, "build_session")
 
-    def _describe_way(self) -> reach.Way:
+    def _describe_attempt(self) -> reach.ConnectionAttempt:
         plugin = self._connection
         names = ("_winrm_host", "_winrm_port", "_winrm_scheme")
         host, port, scheme = (getattr(plugin, name, "") for name in names)
-        return reach.Way(f"{scheme}://{host}:{port}", str(scheme), reach.WINRM)
+        return reach.ConnectionAttempt(f"{scheme}://{host}:{port}", str(scheme), reach.WINRM)
 
     def _begin(self, arguments: list[str], console: bool) -> str:
         return str(
@@ -326,10 +326,12 @@ class PsrpChannel(_WinrsChannel):
         self._shell = self._make_shell()
         self._shell.open()
 
-    def _describe_way(self) -> reach.Way:
+    def _describe_attempt(self) -> reach.ConnectionAttempt:
         options = getattr(self._connection, "_psrp_conn_kwargs", {})
         scheme = "https" if options.get("ssl", True) else "http"
-        return reach.Way(f"{scheme}://{options.get('server', '')}:{options.get('port', '')}", scheme, reach.PSRP)
+        return reach.ConnectionAttempt(
+            f"{scheme}://{options.get('server', '')}:{options.get('port', '')}", scheme, reach.PSRP
+        )
 
     def _begin(self, arguments: list[str], console: bool) -> str:
         # pypsrp always gives a pipe for standard input; cmd.exe reads none of it.

@@ -15,8 +15,8 @@ from typing import BinaryIO, Literal
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
     CommandTimeoutError,
-    Completed,
     ConnectionLostError,
+    LineResult,
 )
 
 from lab.windows.agent import EXIT, STDERR, STDOUT, Agent, AgentError, Request
@@ -53,7 +53,7 @@ class AgentChannel:
         self.lines: list[str] = []
         self._lost = False
 
-    def run(self, line: str, *, stdin: BinaryIO | None = None, timeout: float = 60.0) -> Completed:
+    def run(self, line: str, *, stdin: BinaryIO | None = None, timeout: float = 60.0) -> LineResult:
         """Run a line; ConnectionLostError at a cut, CommandTimeoutError after ``timeout`` seconds."""
         number = len(self.lines)
         self.lines.append(line)
@@ -93,7 +93,7 @@ class AgentChannel:
         except AgentError as error:
             raise ConnectionLostError(str(error)) from error
         stdout = b"".join(streams[STDOUT])
-        return Completed(int.from_bytes(chunk, "big"), stdout, b"".join(streams[STDERR]))
+        return LineResult(int.from_bytes(chunk, "big"), stdout, b"".join(streams[STDERR]))
 
     def close(self) -> None:
         """Nothing is held between commands."""

@@ -17,14 +17,14 @@ from typing import Any
 
 from ansible.plugins.callback import CallbackBase
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import channel
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import Completed
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import LineResult
 from real_windows import transcript
 
 
-def recorded(run: Callable[..., Completed]) -> Callable[..., Completed]:
+def recorded(run: Callable[..., LineResult]) -> Callable[..., LineResult]:
     """The `run` of a channel, with what it sent and got written down."""
 
-    def wrapper(self: Any, line: str, **options: Any) -> Completed:
+    def wrapper(self: Any, line: str, **options: Any) -> LineResult:
         done = run(self, line, **options)
         transcript.keep(line, done.rc, done.stdout, done.stderr)
         return done

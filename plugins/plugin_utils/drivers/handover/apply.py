@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...base.waiting import Awaited, Waits
+from ...base.waiting import WaitCondition, Waits
 from ...catalog.base import Driver
 from ...kube import kinds
 from ...kube.apply import Applier
@@ -312,7 +312,7 @@ class HandoverExecutor:
 
     def report_wait(self, condition: str, began: float, deadline: float) -> None:
         """Report what the run waits for. began, deadline: values of time.monotonic."""
-        self._waits.report(Awaited(f"waiting until {condition}", time.monotonic() - began, deadline - began))
+        self._waits.report(WaitCondition(f"waiting until {condition}", time.monotonic() - began, deadline - began))
 
     def wait_for_end(self, pod: Object, title: str, deadline: float) -> None:
         """Wait until an observed pod no longer exists. title: the pod, as text."""

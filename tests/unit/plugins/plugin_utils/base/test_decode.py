@@ -35,7 +35,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import faults, kinds, streams
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ApiCall, ClusterError, describe_failure
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import Held, identify_run
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import HeldLease, identify_run
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.store import ConfigMaps
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
@@ -134,7 +134,7 @@ def of_lease(text: str) -> Any:
     leases = [
         {"metadata": metadata, "spec": {**spec, "holderIdentity": holder}} for holder in (text, f"{table}/{text}-1")
     ]
-    return [str(Held.from_object(lease, NOW)) for lease in leases]
+    return [str(HeldLease.from_object(lease, NOW)) for lease in leases]
 
 
 def of_csi_node(text: str) -> Any:

@@ -10,7 +10,7 @@ from itertools import repeat
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.waiting import (
-    Awaited,
+    WaitCondition,
     Waits,
     render_progress,
     report_progress,
@@ -30,7 +30,7 @@ def test_the_waited_time_is_reported_with_the_limit() -> None:
     assert render_progress(80, 600) == "1 min 20 s of 10 min"
 
 
-def reported(*observations: tuple[float, tuple[Awaited, ...]]) -> list[tuple[float, str]]:
+def reported(*observations: tuple[float, tuple[WaitCondition, ...]]) -> list[tuple[float, str]]:
     """(when, line) of the messages of observations at these times."""
     now = 0.0
     messages: list[tuple[float, str]] = []
@@ -42,19 +42,19 @@ def reported(*observations: tuple[float, tuple[Awaited, ...]]) -> list[tuple[flo
 
 
 def test_a_wait_is_reported_at_once_and_then_at_growing_intervals() -> None:
-    messages = reported(*((now, (Awaited("win-1: not Ready", now, 600),)) for now in range(200)))
+    messages = reported(*((now, (WaitCondition("win-1: not Ready", now, 600),)) for now in range(200)))
     assert [when for when, dummy in messages] == [0, 10, 30, 60, 120, 180]
     assert messages[0][1] == "win-1: not Ready (0 s of 10 min)"
     assert messages[-2][1] == "win-1: not Ready (2 min of 10 min)"
 
 
 def test_only_a_new_wait_is_reported_at_once() -> None:
-    one, other = Awaited("win-1: not Ready", 5, 60), Awaited("win-2: WMCO upgrades it", 0, 60)
+    one, other = WaitCondition("win-1: not Ready", 5, 60), WaitCondition("win-2: WMCO upgrades it", 0, 60)
     assert reported((0, (one,)), (5, (one, other))) == [(0, str(one)), (5, str(other))]
 
 
 def test_a_condition_that_is_awaited_again_is_reported_as_new() -> None:
-    one, other = Awaited("a", 0, 60), Awaited("b", 0, 60)
+    one, other = WaitCondition("a", 0, 60), WaitCondition("b", 0, 60)
     assert [line for dummy, line in reported((0, (one,)), (1, (other,)), (2, (one,)))] == [
         str(one),
         str(other),
@@ -63,7 +63,7 @@ def test_a_condition_that_is_awaited_again_is_reported_as_new() -> None:
 
 
 def test_a_last_read_is_reported_without_a_time() -> None:
-    assert str(Awaited("OpenShift is 4.13.1", 0, 0)) == "OpenShift is 4.13.1"
+    assert str(WaitCondition("OpenShift is 4.13.1", 0, 0)) == "OpenShift is 4.13.1"
 
 
 def test_progress_is_reported_repeatedly_until_the_end() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.listing import Listed, list_hosts
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.listing import InventoryHost, list_hosts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.observation import Observation
 
 SERVER = "https://api.example.com:6443"
@@ -66,6 +66,6 @@ def cluster(
     )
 
 
-def listed(observed: Observation, connection: str = "auto") -> dict[str, Listed]:
+def listed(observed: Observation, connection: str = "auto") -> dict[str, InventoryHost]:
     """The inventory of it, by host."""
     return {one.name: one for one in list_hosts(observed, connection)}

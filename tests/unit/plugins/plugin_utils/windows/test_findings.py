@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import findings, model
 from unit.plugins.plugin_utils.windows.test_plan import CONVERGED, OLDER, WANTED, installed, with_service
 
-HEALTHY = model.Trouble(
+HEALTHY = model.StorageState(
     san_policy=1,
     defragsvc_start=3,
     afunix_start=1,
@@ -25,7 +25,7 @@ def ids(snapshot: model.HostSnapshot) -> list[str]:
 
 
 def with_trouble(**changes: object) -> model.HostSnapshot:
-    return replace(CONVERGED, trouble=replace(HEALTHY, **changes))  # type: ignore[arg-type]  # fields by name
+    return replace(CONVERGED, storage=replace(HEALTHY, **changes))  # type: ignore[arg-type]  # fields by name
 
 
 def test_a_healthy_node_has_none() -> None:
@@ -61,7 +61,7 @@ def test_harmless_settings_make_no_finding(changes: dict[str, object]) -> None:
 
 
 def test_releases_and_rivals() -> None:
-    older = replace(installed(OLDER), trouble=HEALTHY)
+    older = replace(installed(OLDER), storage=HEALTHY)
     assert ids(older) == ["CSI-N02"]
     rival = replace(
         with_trouble(),

@@ -90,7 +90,7 @@ def test_a_global_mount_that_leads_nowhere(host: Host) -> None:
     assert "CSI-N15" not in found(host)
     stale = mount(host, "4567cdef", rf"\??\{GONE}" + "\\")
     looked_for, snapshot = info(host)
-    assert snapshot.trouble.stale_mounts == (stale,)
+    assert snapshot.storage.stale_mounts == (stale,)
     remedies = [
         finding["remedy"]
         for finding in prove.describe_state(looked_for, snapshot)["findings"]
@@ -105,7 +105,7 @@ def test_mounts_of_shares_that_do_not_answer_and_of_many_volumes_cost_one_line(h
     for number in range(60):
         mount(host, f"{number:064x}", rf"\??\{PRESENT}" + "\\")
     snapshot = info(host)[1]
-    assert snapshot.trouble.stale_mounts == ()
+    assert snapshot.storage.stale_mounts == ()
     assert len(host.lines) == 1
 
 
@@ -316,7 +316,7 @@ def test_a_fault_at_the_next_reboot_is_reported_before_it(
 
 
 def test_a_full_disk_is_named_with_its_drive(host: Host) -> None:
-    assert [drive for drive, _free in info(host)[1].trouble.free_bytes] == ["C:"]
+    assert [drive for drive, _free in info(host)[1].storage.free_bytes] == ["C:"]
     host.agent.control("fault", rule={"disk_free": 100})
     found = [finding for finding in prove.describe_state(*info(host))["findings"] if finding["id"] == "CSI-N23"]
     assert [(finding["object"], finding["severity"]) for finding in found] == [("drive C:", "warning")]
