@@ -119,7 +119,7 @@ def explain_failed_roll(roll: RollResult, daemon_set: str, driver: str) -> TaskE
         return None
     where = f" at {', '.join(step.nodes)}" if step.nodes else ""
     done = ", ".join(name for name in state.order if name in state.done) or "none"
-    unchanged = ", ".join([*state.old, *state.left]) or "none"
+    unchanged = ", ".join([*state.old, *state.outdated_elsewhere]) or "none"
     return TaskError(
         f"{driver}: the change of DaemonSet {daemon_set} stopped{where}: {step.message}. With the new plugin: {done}; untouched: "
         f"{unchanged}. No further pod is replaced. To continue, fix the cause and run again; to go back, run again with the "
@@ -136,8 +136,8 @@ def list_warnings(roll: RollResult) -> Iterator[str]:
             f"{', '.join(state.down)}: not Ready, so the plugin pod was not replaced. Run again when the Node is Ready, "
             "or delete the Node if it does not come back."
         )
-    if roll.step.kind == "finish" and roll.failed is None and state.left:
+    if roll.step.kind == "finish" and roll.failed is None and state.outdated_elsewhere:
         yield (
-            f"{', '.join(state.left)} still have the former plugin, because their hosts are not in this run. Run with these hosts. "
+            f"{', '.join(state.outdated_elsewhere)} still have the former plugin, because their hosts are not in this run. Run with these hosts. "
             "For Nodes without a host in any inventory, run with kubewin_cluster_only=true and an inventory without Windows hosts."
         )

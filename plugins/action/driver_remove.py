@@ -80,11 +80,11 @@ class ActionModule(ClusterAction):
         self.result["drivers"], drivers = names, [find_driver(name) for name in names]
         applied = [(driver, list_applied_objects(client, driver)) for driver in drivers]
         used = [(driver, self._read_uses(client, driver, objects)) for driver, objects in applied]
-        self.result["in_use"] = [{"node": use.node, "what": use.what} for _driver, uses in used for use in uses]
+        self.result["in_use"] = [{"node": use.node, "what": use.evidence} for _driver, uses in used for use in uses]
         refused = [explain_refusal(driver, uses) for driver, uses in used if uses]
         if options["csi_proxy"]:
-            going = {driver.name for driver in drivers}
-            refused.append(explain_csi_proxy_refusal(*read_csi_proxy_users(client, DRIVERS.values(), going)))
+            removed_drivers = {driver.name for driver in drivers}
+            refused.append(explain_csi_proxy_refusal(*read_csi_proxy_users(client, DRIVERS.values(), removed_drivers)))
             if refused[-1] and not names and not self.task_vars.get("ansible_limit"):
                 # The same command would be refused again. With --limit, drivers cannot be removed.
                 own = list_drivers_with_pipes(client, DRIVERS)

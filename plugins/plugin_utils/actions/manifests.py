@@ -47,7 +47,7 @@ def plan_objects(client: Client, driver: Driver, request: DriverRequest) -> tupl
     planned = plan_driver(driver, request, observed)
     if planned.change is not None and planned.change.drain:
         # Volumes are read only if they matter: that takes every pod of the cluster.
-        used = tuple((use.node, use.what) for use in read_uses(client, driver))
+        used = tuple((use.node, use.evidence) for use in read_uses(client, driver))
         planned = plan_driver(driver, request, replace(observed, in_use=used))
     return planned, render(planned.rule, planned.settings) if planned.rule and planned.deployable else ""
 

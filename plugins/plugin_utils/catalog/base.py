@@ -167,12 +167,12 @@ class StorageClass:
 class Advisory:
     """A published weakness of a driver. fixed: the first release with the fix, for each minor release that has one.
 
-    source: where it is published. what: completes "release ... ".
+    source: where it is published. effect: completes "release ... ".
     """
 
     name: str
     fixed: tuple[str, ...]
-    what: str
+    effect: str
     source: str
 
     def matches(self, version: Version) -> bool:
@@ -184,13 +184,13 @@ class Advisory:
 class KnownIssue:
     """A known bug of a driver on Windows in one mode, which no release fixes yet.
 
-    latest: the newest release without the fix; the first one after it has it. what: completes "release ... ". source: the fix upstream.
+    latest: the newest release without the fix; the first one after it has it. effect: completes "release ... ". source: the fix upstream.
     workaround: an imperative sentence.
     """
 
     mode: Mode
     latest: str
-    what: str
+    effect: str
     source: str
     workaround: str
 

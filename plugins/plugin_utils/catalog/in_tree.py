@@ -19,8 +19,8 @@ class InTree:
     """One in-tree plugin.
 
     plugin: which is its provisioner's name as well. field: of PersistentVolume and of pods. driver: the CSI driver's
-    name. gate: of the migration, CSIMigration<gate>. beta_on, ga, gone: Kubernetes minor releases;
-    empty for a step that never was. gone: its code left Kubernetes. on_windows: that code mounted volumes on Windows.
+    name. gate: of the migration, CSIMigration<gate>. beta_on, ga, removed: Kubernetes minor releases;
+    empty for a step that never was. removed: its code left Kubernetes. on_windows: that code mounted volumes on Windows.
     locked: from which on the gate cannot be switched off, where that is not ga. broken: kubelet releases, "1.29.0", that
     do not mount its volumes, with the issue. provisioner, attacher: the first release of each sidecar whose translation
     library knows it (go.mod of https://github.com/kubernetes-csi/external-provisioner and external-attacher).
@@ -32,7 +32,7 @@ class InTree:
     gate: str
     beta_on: str
     ga: str
-    gone: str
+    removed: str
     on_windows: bool = True
     locked: str = ""
     broken: tuple[tuple[str, str], ...] = ()
@@ -41,8 +41,8 @@ class InTree:
 
     def requires_csi(self, version: Version) -> bool:
         """Whether Kubernetes of that version has no way but CSI for it."""
-        first = self.locked or self.ga or self.gone
-        return version.minor >= parse(first).minor or version.minor >= parse(self.gone).minor
+        first = self.locked or self.ga or self.removed
+        return version.minor >= parse(first).minor or version.minor >= parse(self.removed).minor
 
     def is_migrated_by_default(self, version: Version) -> bool:
         """Whether that version of Kubernetes migrates it by default."""

@@ -211,7 +211,7 @@ def _check_csi_path(facts: ConversionFacts, plugin: InTree, nodes: Sequence[Proo
         if decide_way(plugin, kubelet, listed) in ("in_tree", "unknown"):
             text = f"its kubelet {kubelet or 'of unknown version'} mounts {plugin.plugin} in-tree, expected CSI migration to {plugin.driver}"
             yield blocker(
-                "CSI-B07", f"Node {node.name}", text, f"Upgrade it to Kubernetes {plugin.gone} or later first."
+                "CSI-B07", f"Node {node.name}", text, f"Upgrade it to Kubernetes {plugin.removed} or later first."
             )
         if plugin.driver not in node.drivers:
             text = f"{plugin.driver} is not in its CSINode"

@@ -117,8 +117,8 @@ def _write_copy(store: ConfigMaps, record: ConversionRecord) -> None:
         f"Run {record.run}, generation {record.generation}\n"
     )
     store.write(
-        name, record.to_json(), refuse_later, beside={_TEXT: readable}, labels={objects.LOCK: record.run},
-        room=_ROOM if record.step == STEPS[0] else 0,
+        name, record.to_json(), refuse_later, extra_data={_TEXT: readable}, labels={objects.LOCK: record.run},
+        reserved=_ROOM if record.step == STEPS[0] else 0,
     )  # fmt: skip
 
 

@@ -78,7 +78,7 @@ class Baselines:
             )
 
         self._maps.write(
-            self._name_object(claim), manifest.to_json(), refuse, beside={"about.txt": note}, labels=self._labels
+            self._name_object(claim), manifest.to_json(), refuse, extra_data={"about.txt": note}, labels=self._labels
         )
 
     def _name_object(self, claim: str) -> str:

@@ -89,7 +89,7 @@ def plan(client: Client, request: DeployRequest) -> DeployPlan:
         options = _retry_canary(failed, options, state, f"DaemonSet {namespace}/{name}")
         state = find_state(picture, evaluation, options)
     same_template = live["spec"]["template"] == change.after["spec"]["template"]
-    if not same_template and not state.order and state.left and not state.down:
+    if not same_template and not state.order and state.outdated_elsewhere and not state.down:
         # The first run with Nodes of the DaemonSet applies the template, and checks it there.
         other_definitions = [item for item in request.definitions if item is not plugin]
         outcome = Applier(client).plan(other_definitions)
@@ -126,8 +126,8 @@ def deploy(client: Client, request: DeployRequest, notify: Notify, applied: Call
     plugin = find_daemon_set(list(request.definitions))
     name, namespace = str(plugin["metadata"]["name"]), str(plugin["metadata"]["namespace"])
     # As long as another run may take for all Nodes, one after the other.
-    patience = request.options.node_timeout * max(1, len(deploy_plan.state.expected))
-    with hold_lease(client, namespace, name, notify, patience) as bound:
+    wait_timeout = request.options.node_timeout * max(1, len(deploy_plan.state.expected))
+    with hold_lease(client, namespace, name, notify, wait_timeout) as bound:
         # While Nodes restart, so may the API server.
         bound.retry_for = max(bound.retry_for, request.options.node_timeout)
         deploy_plan = plan(bound, request)
@@ -152,7 +152,9 @@ def _apply(client: Client, deploy_plan: DeployPlan, applied: Callable[[Outcome],
         outcome = Applier(client).apply(deploy_plan.definitions)
     applied(outcome)
     state = deploy_plan.state
-    return Deployment(outcome, None if state is None else RollResult(RollStep("finish", nodes=state.left), state))
+    return Deployment(
+        outcome, None if state is None else RollResult(RollStep("finish", nodes=state.outdated_elsewhere), state)
+    )
 
 
 def _make_view(client: Client, request: DeployRequest, plugin: Mapping[str, Any]) -> RolloutView:
@@ -188,7 +190,7 @@ def _read_mode(item: Mapping[str, Any]) -> str:
 
 def _list_uses(client: Client, request: DeployRequest) -> list[tuple[str, str]]:
     """Nodes with volumes of the driver in use, and what shows it."""
-    return [(use.node, use.what) for use in read_uses(client, request.driver)]
+    return [(use.node, use.evidence) for use in read_uses(client, request.driver)]
 
 
 def _find_missing_access(client: Client, namespace: str) -> tuple[str, ...]:

@@ -111,7 +111,7 @@ def find_node_plugins(client: Client, *, own_only: bool = False) -> dict[str, tu
             f"DaemonSet {daemon_set.namespace}/{daemon_set.name}"
             for daemon_set in observed
             if daemon_set.is_node_plugin_of(driver.name)
-            and not daemon_set.going
+            and not daemon_set.deleting
             and (not own_only or daemon_set.managed_by == MANAGER)
         )
         for key, driver in DRIVERS.items()

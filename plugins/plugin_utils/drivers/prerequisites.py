@@ -123,7 +123,7 @@ def check_objects(
             yield Finding("CSI-D21", severity, f"CSIDriver {driver.name}", message, remedy)
     for advisory in driver.advisories:
         if advisory.matches(version):
-            message = f"release {version} {advisory.what} ({advisory.name}, {advisory.source})"
+            message = f"release {version} {advisory.effect} ({advisory.name}, {advisory.source})"
             remedy = f"upgrade controller and node plugin to {' or '.join(advisory.fixed)}, or later"
             yield warning("CSI-D24", f"{driver.title} {version}", message, remedy)
     states = driver.feature_states
@@ -155,7 +155,9 @@ def check_issues(driver: Driver, rule: ModeRule, version: Version) -> Iterator[F
     """Errors of the driver on Windows without a released fix."""
     for issue in driver.known_issues:
         if issue.matches(version, rule.mode):
-            message = f"release {version} in mode {rule.mode} {issue.what} (fixed by {issue.source}, not released yet)"
+            message = (
+                f"release {version} in mode {rule.mode} {issue.effect} (fixed by {issue.source}, not released yet)"
+            )
             remedy = f"wait for the first release after {issue.latest}; until then {issue.workaround}"
             yield note("CSI-D25", f"{driver.title} {version}", message, remedy)
 
@@ -220,7 +222,7 @@ def check_providers(
             message = f"it already provides {driver.name} on Windows nodes and is {manager}"
             yield blocker("CSI-D40", provider.title, message, keep)
     for daemon_set in own_plugins:
-        if daemon_set.going:
+        if daemon_set.deleting:
             # An interrupted removal: it would delete what is applied now.
             message = "it is being deleted, so changes to it would be lost"
             remedy = (

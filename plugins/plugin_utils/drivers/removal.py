@@ -27,10 +27,10 @@ _SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class VolumeUse:
-    """One sign that a node uses a volume of the driver. what: as text, "pod shop/db-0 (claim data-db-0)"."""
+    """One sign that a node uses a volume of the driver. evidence: as text, "pod shop/db-0 (claim data-db-0)"."""
 
     node: str
-    what: str
+    evidence: str
 
 
 def make_selector(driver: Driver) -> str:
@@ -80,14 +80,14 @@ def find_uses(
         for name in (node.get("status") or {}).get("volumesInUse") or []:
             if name.startswith((csi, *prefixes)):
                 uses.add(VolumeUse(node["metadata"]["name"], f"the kubelet has {name.removeprefix(csi)} in use"))
-    return tuple(sorted(uses, key=lambda use: (use.node, use.what)))
+    return tuple(sorted(uses, key=lambda use: (use.node, use.evidence)))
 
 
 def explain_refusal(driver: Driver, uses: Sequence[VolumeUse]) -> str:
     """Why the driver must stay, and what to do; empty when nothing uses it."""
     if not uses:
         return ""
-    listed = "\n".join(f"  {use.node}: {use.what}" for use in uses)
+    listed = "\n".join(f"  {use.node}: {use.evidence}" for use in uses)
     return (
         f"{driver.title} ({driver.name}) is in use on Windows nodes. Without its node plugin these volumes cannot be "
         f"unmounted or mounted:\n{listed}\nMove or scale down these workloads, wait until the volumes are detached, "
@@ -120,18 +120,18 @@ def uses_pipes_unmounted(daemon_set: Mapping[str, Any]) -> bool:
 
 
 def list_pipe_users(
-    daemon_sets: Iterable[Mapping[str, Any]], pods: Iterable[Mapping[str, Any]], going: Collection[str]
+    daemon_sets: Iterable[Mapping[str, Any]], pods: Iterable[Mapping[str, Any]], removed_drivers: Collection[str]
 ) -> tuple[str, ...]:
     """DaemonSets and pods that mount a pipe of csi-proxy, as text.
 
-    going: CSI names of drivers whose node plugin of ours is about to be removed; it and its pods do not count.
+    removed_drivers: CSI names of drivers whose node plugin of ours is about to be removed; it and its pods do not count.
     """
     users, leaving = [], set()
     for item in daemon_sets:
         metadata = item["metadata"]
         labels = metadata.get("labels") or {}
         name = f"{metadata['namespace']}/{metadata['name']}"
-        if labels.get(MANAGED_BY) == MANAGER and labels.get(PART_OF) in going:
+        if labels.get(MANAGED_BY) == MANAGER and labels.get(PART_OF) in removed_drivers:
             leaving.add(metadata.get("uid"))
         elif pipes := list_csi_proxy_pipes(item["spec"]["template"]["spec"]):
             users.append(f"DaemonSet {name} mounts {', '.join(pipes)}")
@@ -162,7 +162,7 @@ def explain_csi_proxy_refusal(users: Sequence[str], volumes: Sequence[tuple[Driv
     """Why csi-proxy must stay, and what to do; empty when nothing needs it."""
     lines = [*users]
     lines += [
-        f"{use.node}: {driver.title} ({driver.name}): {use.what}, mounted through csi-proxy"
+        f"{use.node}: {driver.title} ({driver.name}): {use.evidence}, mounted through csi-proxy"
         for driver, uses in volumes
         for use in uses
     ]

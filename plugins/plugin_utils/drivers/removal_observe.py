@@ -48,14 +48,16 @@ def _list_volumes(client: Client) -> Iterator[tuple[dict[str, Any], ...]]:
 
 
 def read_csi_proxy_users(
-    client: Client, drivers: Iterable[Driver], going: Collection[str]
+    client: Client, drivers: Iterable[Driver], removed_drivers: Collection[str]
 ) -> tuple[tuple[str, ...], tuple[tuple[Driver, tuple[VolumeUse, ...]], ...]]:
-    """What mounts pipes of csi-proxy, and volumes in use that were mounted through it. going: as of list_pipe_users."""
+    """What mounts pipes of csi-proxy, and volumes in use that were mounted through it. removed_drivers: as of list_pipe_users."""
     daemon_sets, pods = client.list(kinds.DAEMON_SET).items, client.list(kinds.POD).items
     nodes, volumes = client.list_windows_nodes(), tuple(_list_volumes(client))
     proxied = [driver for driver in drivers if not is_served_without_pipes(driver, daemon_sets)]
     uses = [(driver, find_uses(driver, nodes, pods, *volumes)) for driver in proxied]
-    return list_pipe_users(daemon_sets, pods, going), tuple((driver, signs) for driver, signs in uses if signs)
+    return list_pipe_users(daemon_sets, pods, removed_drivers), tuple(
+        (driver, signs) for driver, signs in uses if signs
+    )
 
 
 def list_drivers_with_pipes(client: Client, drivers: Mapping[str, Driver]) -> list[str]:

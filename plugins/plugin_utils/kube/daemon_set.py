@@ -34,7 +34,7 @@ class ObservedDaemonSet:
     pod_spec: what decides where its pods go: selector, affinity, tolerations and hostNetwork. host_paths: what its pods mount from the
     host. words: paths among the arguments and variables of its containers, which is where HostProcess modes name their directories. Both
     as of normalize_path. pipes: those that its pods mount, bare names. images: by container. marks: labels that show its owner.
-    mode: annotation of ours. going: it is being deleted. revision: hash of its template, empty where it is not known. template:
+    mode: annotation of ours. deleting: it is being deleted. revision: hash of its template, empty where it is not known. template:
     of hash_template, empty where it is not compared. selector: labels of its pods.
     """
 
@@ -56,7 +56,7 @@ class ObservedDaemonSet:
     managed_by: str = ""
     marks: Marks = field(default_factory=Marks)
     mode: str = ""
-    going: bool = False
+    deleting: bool = False
     revision: str = ""
     template: str = ""
     selector: tuple[tuple[str, str], ...] = ()
@@ -92,7 +92,7 @@ class ObservedDaemonSet:
             managed_by=str((metadata.get("labels") or {}).get(MANAGED_BY, "")),
             marks=Marks.from_object(daemon_set),
             mode=str(annotations.get(MODE, "")),
-            going="deletionTimestamp" in metadata,
+            deleting="deletionTimestamp" in metadata,
             selector=tuple(sorted(((spec.get("selector") or {}).get("matchLabels") or {}).items())),
         )
 

@@ -58,19 +58,19 @@ class LeaseSubject:
 class Lease:
     """Taken, and renewed by a thread until it is left or ended.
 
-    holder: a name as of holder.py. notify: progress callback. late: names what the former holder may still write; called, and
+    holder: a name as of holder.py. notify: progress callback. list_written: names what the former holder may still write; called, and
     fenced, when the lease is taken from a run that did not give it back. clock: runs also while this machine sleeps.
     """
 
     def __init__(
         self, client: Client, subject: LeaseSubject, holder: str, notify: Callable[[str], None] = lambda _line: None, *,
-        late: Callable[[], Iterable[Reference]] = tuple,
+        list_written: Callable[[], Iterable[Reference]] = tuple,
         clock: Callable[[], float] = read_uptime, sleep: Callable[[float], None] = time.sleep,
     ) -> None:  # fmt: skip
         # Each try to renew it says when it was made, so none is repeated for long.
         self._client = client.guard_writes(lambda: None, _SILENCE, SECONDS / _RENEWALS)
         self._fencing = bind_client(client, self.confirm)
-        self._patience, self._late = client.retry_for, late
+        self._renew_timeout, self._list_written = client.retry_for, list_written
         self._subject, self._holder, self._notify = subject, holder, notify
         self._clock, self._sleep = clock, sleep
         self._version = ""
@@ -79,15 +79,15 @@ class Lease:
         self._renewing = threading.Lock()
         self._stop = threading.Event()
         self._lost = ""
-        self._thread = threading.Thread(target=self._keep_on, daemon=True)
+        self._thread = threading.Thread(target=self._renew_in_background, daemon=True)
 
-    def take(self, patience: float = 0.0) -> None:
+    def take(self, wait_timeout: float = 0.0) -> None:
         """Take it, or keep it, and fence what a former holder that did not give it back may still write.
 
-        patience: seconds to wait for another run that renews it; ClusterError locked if it still does then.
+        wait_timeout: seconds to wait for another run that renews it; ClusterError locked if it still does then.
         """
         for _attempt in range(5):
-            live = self.wait(patience)
+            live = self.wait(wait_timeout)
             if live is None:
                 # Another run may be faster; the next read shows the holder.
                 self._client.create(self._build_definition())
@@ -107,7 +107,7 @@ class Lease:
             self._thread.start()
             if former:
                 try:
-                    fence(self._fencing, self._late(), generation)
+                    fence(self._fencing, self._list_written(), generation)
                     self.renew({_UNFENCED: None})
                 except BaseException:
                     # Not given back: the next run has to fence.
@@ -118,14 +118,14 @@ class Lease:
             f"another run began {self._subject.work} at the same time. Wait for it to end", "locked", 409
         )
 
-    def wait(self, patience: float = 0.0) -> dict[str, Any] | None:
+    def wait(self, wait_timeout: float = 0.0) -> dict[str, Any] | None:
         """Answer with the lease when no other run holds it, with None when there is none.
 
         Waits until a lease that is not renewed expires, which is within its duration. ClusterError locked if its run is alive after
-        `patience` seconds.
+        `wait_timeout` seconds.
         """
         first: HeldLease | None = None
-        since, ends = 0.0, self._clock() + patience
+        since, ends = 0.0, self._clock() + wait_timeout
         while True:
             read_at = self._clock()
             live = self._read()
@@ -171,7 +171,7 @@ class Lease:
         if is_dead(self._holder):
             raise ClusterError("the parent run has ended; no further change is made", "interrupted")
         if needed:
-            self._keep()
+            self._renew_or_lose()
         if self._lost:
             raise ClusterError(self._lost, "taken_over")
 
@@ -294,21 +294,21 @@ class Lease:
         live = self._client.patch(kinds.LEASE, self._subject.name, self._subject.namespace, body, FIELD_MANAGER)
         self._version, self._alive, self._server_time = live["metadata"]["resourceVersion"], alive, server_time
 
-    def _keep(self) -> None:
+    def _renew_or_lose(self) -> None:
         began = self._clock()
         while True:
             try:
                 self.renew()
             except ClusterError as error:
-                passing = error.reason != "taken_over" and self._clock() - began < self._patience
+                passing = error.reason != "taken_over" and self._clock() - began < self._renew_timeout
                 if passing and not self._stop.wait(_LOOK):
                     continue
                 self._lost = f"the lease of {self._subject.work} could not be renewed, so another run may have taken it over: {error}"
             return
 
-    def _keep_on(self) -> None:
+    def _renew_in_background(self) -> None:
         while not (self._lost or self._stop.wait(SECONDS / _RENEWALS)):
-            self._keep()
+            self._renew_or_lose()
         if self._lost:
             self._notify(self._lost)
 

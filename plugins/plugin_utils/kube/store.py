@@ -64,15 +64,15 @@ class ConfigMaps:
             yield item["metadata"]["name"], self._remember(item)
 
     def write(
-        self, name: str, text: str, meet: Callable[[str], None] = lambda _text: None, *,
-        beside: Mapping[str, str] | None = None, labels: Mapping[str, str] | None = None, room: int = 0,
+        self, name: str, text: str, check_other: Callable[[str], None] = lambda _text: None, *,
+        extra_data: Mapping[str, str] | None = None, labels: Mapping[str, str] | None = None, reserved: int = 0,
     ) -> None:  # fmt: skip
         """Write a text, bound to what was read or written here last. One that was deleted meanwhile is made again.
 
-        meet: gets a text that another run wrote, and raises if that one counts. beside: more keys with readable text.
-        room: bytes to leave free for what is added later. TooLargeError when it does not fit.
+        check_other: gets a text that another run wrote, and raises if that one counts. extra_data: more keys with readable text.
+        reserved: bytes to leave free for what is added later. TooLargeError when it does not fit.
         """
-        content = self._pack(name, text, beside or {}, room)
+        content = self._pack(name, text, extra_data or {}, reserved)
         for _attempt in range(_TRIES):
             try:
                 live = self._send(name, content, labels or {})
@@ -80,7 +80,7 @@ class ConfigMaps:
                 # 404 of a text that was never there is its namespace's.
                 if error.status != 409 and (error.status != 404 or name not in self._known):
                     raise
-                self._read_again(name, text, meet)
+                self._read_again(name, text, check_other)
             else:
                 self._known[name] = KnownText(text, live["metadata"]["resourceVersion"])
                 return
@@ -106,18 +106,20 @@ class ConfigMaps:
         selector = ",".join(f"{key}={value}" for key, value in {PART_OF: self._part, **labels}.items())
         return self._client.list(kinds.CONFIG_MAP, self._namespace, label_selector=selector).items
 
-    def _pack(self, name: str, text: str, beside: Mapping[str, str], room: int) -> dict[str, dict[str, str | None]]:
+    def _pack(
+        self, name: str, text: str, extra_data: Mapping[str, str], reserved: int
+    ) -> dict[str, dict[str, str | None]]:
         """Data and binaryData of the ConfigMap. A key without a value is removed."""
         whole = text.encode()
         packed = gzip.compress(whole, mtime=0) if len(whole) > _READABLE else b""
-        limit = LIMIT - room - sum(len(value.encode()) for value in beside.values())
+        limit = LIMIT - reserved - sum(len(value.encode()) for value in extra_data.values())
         if len(packed) > limit:
             raise TooLargeError(
                 f"{self.describe_place(name)}: its text has {len(packed)} bytes compressed, expected at most {limit}. {self._remedy}",
                 "too_large",
             )
         return {
-            "data": {**beside, self._key: None if packed else text},
+            "data": {**extra_data, self._key: None if packed else text},
             "binaryData": {f"{self._key}.gz": base64.b64encode(packed).decode() if packed else None},
         }
 
@@ -137,12 +139,12 @@ class ConfigMaps:
         patch = {"metadata": {"labels": labels, "resourceVersion": last.version}, **content}
         return self._client.patch(kinds.CONFIG_MAP, name, self._namespace, patch, FIELD_MANAGER)
 
-    def _read_again(self, name: str, text: str, meet: Callable[[str], None]) -> None:
+    def _read_again(self, name: str, text: str, check_other: Callable[[str], None]) -> None:
         """It was written or deleted meanwhile: by another run, by a try of ours whose answer was lost, or it only got a label."""
         before = self._known.pop(name, None)
         current = self.read(name)
         if current not in (None, text, before.text if before else None):
-            meet(current)
+            check_other(current)
 
     def _remember(self, live: Mapping[str, Any]) -> str:
         text, packed = (live.get("data") or {}).get(self._key), (live.get("binaryData") or {}).get(f"{self._key}.gz")

@@ -65,7 +65,7 @@ class JournalStore:
         text, people = kept.to_json(), describe(kept)
         self._maps.write(
             self._object, text, lambda current_text: self._refuse_takeover(kept, current_text),
-            beside={_TEXT: people[:_READABLE]}, room=0 if journal.sequence else _ROOM,
+            extra_data={_TEXT: people[:_READABLE]}, reserved=0 if journal.sequence else _ROOM,
         )  # fmt: skip
         self.written = True
         return kept

@@ -38,5 +38,5 @@ def upgrade_lease(
         LeaseSubject(namespace, NAME, labels, "an upgrade of this cluster"),
         holder,
         notify,
-        late=list_late_writes,
+        list_written=list_late_writes,
     )

@@ -61,15 +61,15 @@ class HostApplier:
         """whether this run set (or tried to set) another command line"""
         self._proven_pid = 0
 
-    def apply(self, to_do: plan.HostPlan, snapshot: HostSnapshot) -> None:
-        """Carry out ``to_do``, made for ``snapshot``. Raises ChangedError when the node changed meanwhile, else NodeError."""
+    def apply(self, host_plan: plan.HostPlan, snapshot: HostSnapshot) -> None:
+        """Carry out ``host_plan``, made for ``snapshot``. Raises ChangedError when the node changed meanwhile, else NodeError."""
         try:
-            self._prepare(to_do, snapshot)
+            self._prepare(host_plan, snapshot)
             if self.desired.state == "absent":
-                self._remove(to_do, snapshot)
+                self._remove(host_plan, snapshot)
             else:
-                self._swap(to_do, snapshot)
-            self._finish(to_do, snapshot)
+                self._swap(host_plan, snapshot)
+            self._finish(host_plan, snapshot)
         except BaseException as error:
             # BaseException: Ansible's task timeout and Ctrl-C must not leave the node between two releases either.
             self._roll_back(error, snapshot)
@@ -77,16 +77,16 @@ class HostApplier:
 
     # -- before the commit: nothing that serves is touched -------------------------------------------------------
 
-    def _prepare(self, to_do: plan.HostPlan, snapshot: HostSnapshot) -> None:
+    def _prepare(self, host_plan: plan.HostPlan, snapshot: HostSnapshot) -> None:
         source = self.desired.source
         steps: LabelledSteps = []
         stdin: BinaryIO | None = None
         fetches = 0.0
-        stages = to_do.has("fetch", "push")
+        stages = host_plan.has("fetch", "push")
         if stages and snapshot.lock is not None and not self.lock.held:
             # Of an ended run: its line ends before anything is staged.
             self.acquire(snapshot.lock, [])
-        for step in to_do.steps:
+        for step in host_plan.steps:
             if step.kind == "remember_directory":
                 steps.append(("remember", set_value(model.OWN_KEY, "InstallDir", model.INSTALL_DIR)))
             elif step.kind in ("create_directory", "create_log_directory"):
@@ -103,11 +103,11 @@ class HostApplier:
             return
         if steps:
             self._stage(steps, stdin, fetches)
-        if to_do.has("push") and source is not None:
+        if host_plan.has("push") and source is not None:
             self.report(f"sending {source.location}")
             with stage.pack_executable(Path(source.location)) as archive:
                 self._stage(stage.build_push_steps(self._run), archive, stage.FETCH_SECONDS)
-        name = next((step.target for step in to_do.steps if step.kind == "create_service"), "")
+        name = next((step.target for step in host_plan.steps if step.kind == "create_service"), "")
         # On the same line, so that a first install costs no further request.
         self.acquire(None, [("no service", discard_output(program("sc", "query", name)))] if name else [])
         if not name:
@@ -229,18 +229,18 @@ class HostApplier:
 
     # -- the swap ------------------------------------------------------------------------------------------------
 
-    def _swap(self, to_do: plan.HostPlan, snapshot: HostSnapshot) -> None:
+    def _swap(self, host_plan: plan.HostPlan, snapshot: HostSnapshot) -> None:
         desired, service = self.desired, snapshot.service
-        name = service.name if service else next((s.target for s in to_do.steps if s.kind == "create_service"), "")
+        name = service.name if service else next((s.target for s in host_plan.steps if s.kind == "create_service"), "")
         image = service.executable.rpartition("\\")[2] if service else IMAGE
-        if service is not None and to_do.has("stop"):
+        if service is not None and host_plan.has("stop"):
             self._recheck(snapshot, service)
-        steps = self._commit_steps(to_do, snapshot, name)
-        starts = to_do.has("start")
+        steps = self._commit_steps(host_plan, snapshot, name)
+        starts = host_plan.has("start")
 
         def attempt() -> Failure | None:
             starting = self.control.start_steps(name, desired.log_file) if starts else []
-            if service is not None and to_do.has("stop"):
+            if service is not None and host_plan.has("stop"):
                 self.report(f"restarting service {name}")
                 return self.control.stop(
                     name,
@@ -253,8 +253,8 @@ class HostApplier:
             line = [*steps, *starting]
             return self.control.run(line) if line else None
 
-        self._touched = to_do.has("commit", "create_service", "stop", "start")
-        self._committed = to_do.has("commit")
+        self._touched = host_plan.has("commit", "create_service", "stop", "start")
+        self._committed = host_plan.has("commit")
         failure = self._retry_while_scanned("promote", attempt)
         self._check_commit(failure, name)
         if not starts:
@@ -279,13 +279,13 @@ class HostApplier:
         if _extract_preconditions(current) != _extract_preconditions(snapshot):
             raise ChangedError(_CHANGED)
 
-    def _commit_steps(self, to_do: plan.HostPlan, snapshot: HostSnapshot, name: str) -> LabelledSteps:
+    def _commit_steps(self, host_plan: plan.HostPlan, snapshot: HostSnapshot, name: str) -> LabelledSteps:
         desired, service = self.desired, snapshot.service
         key = locate_parameters(name)
         aside_dir = rf"{model.INSTALL_DIR}\aside-{self._run}"
         start = ["start=", model.START_MODE]
         steps: LabelledSteps = []
-        for step in to_do.steps:
+        for step in host_plan.steps:
             if step.kind == "set_aside":
                 steps += self._build_set_aside_steps(aside_dir, service)
             elif step.kind == "promote":
@@ -311,7 +311,7 @@ class HostApplier:
                 actions = "/".join(f"{action.type}/{action.delay_ms}" for action in model.RECOVERY.actions)
                 arguments = ["reset=", str(model.RECOVERY.reset_seconds), "actions=", actions]
                 steps.append(("recovery", discard_output(program("sc", "failure", name, *arguments))))
-        if service is not None and to_do.has("stop") and not to_do.has("commit", "set_aside"):
+        if service is not None and host_plan.has("stop") and not host_plan.has("commit", "set_aside"):
             steps += self._remember_process(service)
         return steps
 
@@ -363,11 +363,11 @@ class HostApplier:
 
     # -- absent --------------------------------------------------------------------------------------------------
 
-    def _remove(self, to_do: plan.HostPlan, snapshot: HostSnapshot) -> None:
+    def _remove(self, host_plan: plan.HostPlan, snapshot: HostSnapshot) -> None:
         service = snapshot.service
         if service is not None:
             image = service.executable.rpartition("\\")[2]
-            if to_do.has("stop"):
+            if host_plan.has("stop"):
                 self._recheck(snapshot, service)
                 failure = self.control.stop(
                     service.name,
@@ -382,10 +382,10 @@ class HostApplier:
             if failure is not None and failure.code not in (1060, 1072):
                 self._check_commit(failure, service.name)
             self._wait_deleted(service.name)
-        for step in to_do.steps:
+        for step in host_plan.steps:
             if step.kind == "remove_files":
                 self._remove_files(step.target)
-        if to_do.has("forget_directory"):
+        if host_plan.has("forget_directory"):
             forget = discard_output(program("reg", "delete", model.OWN_KEY, "/f"))
             self._check_commit(self.control.run(self.lock.guard_step("forget", forget)), "csi-proxy")
 
@@ -411,12 +411,12 @@ class HostApplier:
 
     # -- the end -------------------------------------------------------------------------------------------------
 
-    def _finish(self, to_do: plan.HostPlan, snapshot: HostSnapshot) -> None:
+    def _finish(self, host_plan: plan.HostPlan, snapshot: HostSnapshot) -> None:
         """Record what was proven, remove what is not kept, release the lock: one line."""
         desired, service = self.desired, snapshot.service
         steps: LabelledSteps = []
-        if to_do.has("record"):
-            name = next(step.target for step in to_do.steps if step.kind == "record")
+        if host_plan.has("record"):
+            name = next(step.target for step in host_plan.steps if step.kind == "record")
             key = locate_parameters(name)
             pid = self._proven_pid or (service.pid if service else 0)
             steps += [
@@ -426,19 +426,19 @@ class HostApplier:
                 ("command line", set_value(key, "CommandLineSha256", model.digest_text(desired.command_line))),
                 ("proven pid", set_value(key, "ProvenPid", pid)),
             ]
-            if to_do.has("commit", "stop") or (service and service.record.previous):
+            if host_plan.has("commit", "stop") or (service and service.record.previous):
                 steps += build_forget_steps(key)
-        steps += self.tidy_steps(to_do, snapshot)
+        steps += self.tidy_steps(host_plan, snapshot)
         failure = self.control.run([*steps, *self.lock.release_steps()])
         if failure is None or failure.label == "unlock":
             self.lock.held = False
         else:
             self._check_commit(failure, service.name if service else "csi-proxy")
 
-    def tidy_steps(self, to_do: plan.HostPlan, snapshot: HostSnapshot) -> LabelledSteps:
-        names = [step.target for step in to_do.steps if step.kind == "prune"]
-        names += [f"stage-{self._run}"] if to_do.has("promote") else []
-        names += [f"aside-{self._run}"] if to_do.has("set_aside") else []
+    def tidy_steps(self, host_plan: plan.HostPlan, snapshot: HostSnapshot) -> LabelledSteps:
+        names = [step.target for step in host_plan.steps if step.kind == "prune"]
+        names += [f"stage-{self._run}"] if host_plan.has("promote") else []
+        names += [f"aside-{self._run}"] if host_plan.has("set_aside") else []
         steps: LabelledSteps = [
             (f"prune {name}", tolerate(builtin("rd", rf"{model.INSTALL_DIR}\{name}", switches="/s /q")))
             for name in names

@@ -63,10 +63,10 @@ def converge(
         return observe.observe(node, desired)
 
     first = snapshot = read()
-    to_do = first_plan = _make_plan(desired, snapshot, lock)
+    host_plan = first_plan = _make_plan(desired, snapshot, lock)
     if settle and not first_plan.steps and snapshot.lock is not None:
         first = snapshot = _wait_for_lock(node, lock, limits, snapshot, read, report, check=check)
-        to_do = first_plan = _make_plan(desired, snapshot, lock)
+        host_plan = first_plan = _make_plan(desired, snapshot, lock)
     steps = list(first_plan.steps)
     diff = preview(desired, snapshot, first_plan.steps)
     if not steps:
@@ -77,14 +77,14 @@ def converge(
         for tried in range(_ROUNDS):
             snapshot = _wait_for_lock(node, lock, limits, snapshot, read, report, check=check)
             if check:
-                _check_source(node, desired, to_do, probe=probe)
+                _check_source(node, desired, host_plan, probe=probe)
                 return ConvergeResult(True, first, tuple(steps), diff)
-            to_do = _make_plan(desired, snapshot, lock)
-            steps += [step for step in to_do.steps if step not in steps]
-            if to_do.steps:
+            host_plan = _make_plan(desired, snapshot, lock)
+            steps += [step for step in host_plan.steps if step not in steps]
+            if host_plan.steps:
                 applier = HostApplier(node, desired, lock, limits, report, read, confirm)
                 try:
-                    applier.apply(to_do, snapshot)
+                    applier.apply(host_plan, snapshot)
                     cause = None
                 except ChangedError as surprise:
                     report(f"reading again: {surprise}")
@@ -92,8 +92,8 @@ def converge(
                     node.clock.sleep(limits.poll * 2**tried)
                 snapshot = read()
                 lock.held = lock.held and snapshot.lock is not None and snapshot.lock.identity == lock.me.identity
-                to_do = _make_plan(desired, snapshot, lock)
-            if not lock.held and all(step.kind in HOUSEKEEPING for step in to_do.steps):
+                host_plan = _make_plan(desired, snapshot, lock)
+            if not lock.held and all(step.kind in HOUSEKEEPING for step in host_plan.steps):
                 return ConvergeResult(True, snapshot, tuple(steps), diff)
     except NodeError as error:
         if not isinstance(error, ChannelError):
@@ -105,7 +105,7 @@ def converge(
             _release_lock(applier)
     if isinstance(cause, NodeError):
         raise cause
-    remaining = "; ".join(step.description for step in to_do.steps)
+    remaining = "; ".join(step.description for step in host_plan.steps)
     raise NodeError(
         "not_converged",
         f"After {_ROUNDS} attempts the node still differs from the request: {remaining}.",
@@ -114,13 +114,13 @@ def converge(
     )
 
 
-def _check_source(node: WindowsHost, desired: Desired, to_do: plan.HostPlan, *, probe: bool) -> None:
+def _check_source(node: WindowsHost, desired: Desired, host_plan: plan.HostPlan, *, probe: bool) -> None:
     """Check that the executable of the plan can be downloaded or sent. Raises NodeError if not."""
     if desired.source is None:
         return
-    if probe and to_do.has("fetch"):
+    if probe and host_plan.has("fetch"):
         stage.probe(node, desired, desired.source)
-    if to_do.has("push"):
+    if host_plan.has("push"):
         stage.check_local_file(desired, desired.source)
 
 

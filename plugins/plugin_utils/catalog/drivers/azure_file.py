@@ -158,7 +158,7 @@ DRIVER = base.Driver(
         base.Advisory(
             "CVE-2024-3744",
             fixed=("1.29.4", "1.30.1"),
-            what="writes tokens of ServiceAccounts to its log",
+            effect="writes tokens of ServiceAccounts to its log",
             source="https://github.com/kubernetes/kubernetes/issues/124759",
         ),
     ),
@@ -166,7 +166,7 @@ DRIVER = base.Driver(
         base.KnownIssue(
             "host_process",
             latest="1.35.7",
-            what=base.STALE_MAPPING,
+            effect=base.STALE_MAPPING,
             source="https://github.com/kubernetes-sigs/azurefile-csi-driver/pull/3416",
             workaround=base.REMOVE_MAPPING,
         ),

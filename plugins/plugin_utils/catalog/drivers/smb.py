@@ -154,7 +154,7 @@ DRIVER = base.Driver(
         base.Advisory(
             "CVE-2026-3865",
             fixed=("1.20.1",),
-            what="lets a volume's subDir leave its share's directory, and may delete other directories there",
+            effect="lets a volume's subDir leave its share's directory, and may delete other directories there",
             source="https://github.com/kubernetes/kubernetes/issues/138319",
         ),
     ),
@@ -162,7 +162,7 @@ DRIVER = base.Driver(
         base.KnownIssue(
             "host_process",
             latest="1.20.3",
-            what=base.STALE_MAPPING,
+            effect=base.STALE_MAPPING,
             source="https://github.com/kubernetes-csi/csi-driver-smb/pull/1219",
             workaround=base.REMOVE_MAPPING,
         ),

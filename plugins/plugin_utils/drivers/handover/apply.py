@@ -62,7 +62,7 @@ Object = dict[str, Any]
 def make_handover_lease(client: Client, namespace: str, driver: Driver, notify: Callable[[str], None]) -> Lease:
     """The Lease of a driver's hand-over, in either direction. namespace: of this collection's node plugin."""
 
-    def late() -> Iterator[Reference]:
+    def list_written() -> Iterator[Reference]:
         """Name what a hand-over writes: its record, this collection's DaemonSet, the replaced plugin's pods, and Nodes."""
         yield Reference(kinds.CONFIG_MAP, name_record(driver), namespace)
         for item in client.list(kinds.DAEMON_SET, namespace, label_selector=make_selector(driver)).items:
@@ -76,7 +76,7 @@ def make_handover_lease(client: Client, namespace: str, driver: Driver, notify: 
     subject = LeaseSubject(
         namespace, f"kubewin-handover-{driver.key.replace('_', '-')}", labels, f"a hand-over of {driver.title}"
     )
-    return Lease(client, subject, identify_process(os.getpid()), notify, late=late)
+    return Lease(client, subject, identify_process(os.getpid()), notify, list_written=list_written)
 
 
 class HandoverExecutor:
@@ -110,22 +110,22 @@ class HandoverExecutor:
             if owner is None:
                 installed_plugin = item
             else:
-                theirs.append(replace(self._side(item, nodes), owner=owner))
+                theirs.append(replace(self._read_side(item, nodes), owner=owner))
         own_plugin = installed_plugin or self._definition
         record_of = self._read_record()
         waiting = WaitingNode.from_object(installed_plugin) if installed_plugin is not None else None
         return HandoverState(
             driver=driver,
             nodes=tuple(sorted(node.name for node in nodes)),
-            ours=None if own_plugin is None else self._side(own_plugin, nodes),
+            ours=None if own_plugin is None else self._read_side(own_plugin, nodes),
             theirs=tuple(theirs),
             begun=record_of.get("replaced", ""),
-            left=tuple(sorted({str(pod["spec"]["nodeName"]) for pod in self.list_replaced_pods()})),
+            replaced_nodes=tuple(sorted({str(pod["spec"]["nodeName"]) for pod in self.list_replaced_pods()})),
             waiting="" if waiting is None else waiting.node,
             uses=read_uses(client, driver) if driver.drain_to else (),
         )
 
-    def _side(self, item: Mapping[str, Any], nodes: Sequence[ObservedNode]) -> HandoverSide:
+    def _read_side(self, item: Mapping[str, Any], nodes: Sequence[ObservedNode]) -> HandoverSide:
         facts = ObservedDaemonSet.from_object(item)
         reasons = {node.name: explain_exclusion(facts, node) for node in nodes}
         pods = self.list_pods(item) if "uid" in item["metadata"] else []
@@ -133,7 +133,7 @@ class HandoverExecutor:
             namespace=facts.namespace,
             name=facts.name,
             mode=detect_mode(item),
-            away={name: why for name, why in reasons.items() if why is not None},
+            exclusions={name: why for name, why in reasons.items() if why is not None},
             pods={
                 str(pod["spec"]["nodeName"]): pod["metadata"]["name"]
                 for pod in pods
@@ -173,7 +173,7 @@ class HandoverExecutor:
 
     # Ours to the platform's
 
-    def keep_off(self, nodes: Sequence[str], waiting: WaitingNode | None) -> bool:
+    def exclude_nodes(self, nodes: Sequence[str], waiting: WaitingNode | None) -> bool:
         """Keep our DaemonSet off these Nodes and no others, and note with it where the other one is waited for; whether it was a write.
 
         Its controller writes its status just when a pod leaves.
@@ -208,7 +208,7 @@ class HandoverExecutor:
         ]
         return [pod for pod in [*marked, *orphans] if pod["spec"].get("nodeName")]
 
-    def orphan(self, namespace: str, name: str, gone_by: float) -> None:
+    def orphan_pods(self, namespace: str, name: str, deadline: float) -> None:
         """Note what a DaemonSet was, then delete it and leave its pods. Safe to repeat at any point."""
         live = self._client.get(kinds.DAEMON_SET, name, namespace)
         if live is not None and ObservedDaemonSet.from_object(live).managed_by == MANAGER:
@@ -231,11 +231,11 @@ class HandoverExecutor:
             lambda: (
                 not any(item["metadata"]["uid"] == uid for item in self._client.list(kinds.DAEMON_SET, namespace).items)
             ),
-            gone_by,
+            deadline,
             f"DaemonSet {namespace}/{name} still exists after its deletion",
         )
 
-    def mark(self) -> None:
+    def label_replaced_pods(self) -> None:
         """Label the orphaned pods, so that our DaemonSet adopts them and their origin stays known."""
         selected = (self._definition or {})["spec"]["selector"]["matchLabels"]
         labels = {REPLACED: self._driver.key, **selected}
@@ -301,12 +301,12 @@ class HandoverExecutor:
         """Remove the cordon of a hand-over; whether there was one."""
         return modify(self._client, kinds.NODE, node, None, lambda live: plan_uncordon(live, _REASON))
 
-    def wait_until(self, condition: str, come: Callable[[], bool], deadline: float, otherwise: str) -> None:
-        """Wait until come() is true, with progress; ClusterError after the deadline."""
+    def wait_until(self, condition: str, is_met: Callable[[], bool], deadline: float, message: str) -> None:
+        """Wait until is_met() is true, with progress; ClusterError after the deadline."""
         began = time.monotonic()
-        while not come():
+        while not is_met():
             if time.monotonic() > deadline:
-                raise ClusterError(otherwise, "timeout")
+                raise ClusterError(message, "timeout")
             self.report_wait(condition, began, deadline)
             time.sleep(_LOOK_AGAIN)
 
@@ -322,5 +322,5 @@ class HandoverExecutor:
             live = self._client.get(kinds.POD, metadata["name"], metadata["namespace"])
             return live is None or live["metadata"]["uid"] != metadata["uid"]
 
-        otherwise = f"{title} is still on {node}. Check it with kubectl describe"
-        self.wait_until(f"{title} on {node} ends", is_deleted, deadline, otherwise)
+        message = f"{title} is still on {node}. Check it with kubectl describe"
+        self.wait_until(f"{title} on {node} ends", is_deleted, deadline, message)

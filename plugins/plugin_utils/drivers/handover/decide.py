@@ -51,13 +51,13 @@ _BY_NAME = "metadata.name"
 class HandoverSide:
     """One of the two node plugins.
 
-    mode: how it reaches the host. away: by Node, why its DaemonSet puts no pod there. pods: by Node, the pod's name. owner: whose it is.
+    mode: how it reaches the host. exclusions: by Node, why its DaemonSet puts no pod there. pods: by Node, the pod's name. owner: whose it is.
     """
 
     namespace: str
     name: str
     mode: str
-    away: Mapping[str, str] = field(default_factory=dict)
+    exclusions: Mapping[str, str] = field(default_factory=dict)
     pods: Mapping[str, str] = field(default_factory=dict)
     owner: Owner = _OURS
 
@@ -81,7 +81,7 @@ class HandoverState:
     ours: HandoverSide | None
     theirs: tuple[HandoverSide, ...]
     begun: str = ""
-    left: tuple[str, ...] = ()
+    replaced_nodes: tuple[str, ...] = ()
     waiting: str = ""
     uses: tuple[VolumeUse, ...] = ()
 
@@ -101,24 +101,24 @@ class Handover:
     namespace: str = ""
 
 
-def plan_handover(direction: Direction, scene: HandoverState, replace: str = "") -> Handover:
+def plan_handover(direction: Direction, state: HandoverState, replace: str = "") -> Handover:
     """What is to be done, from what is there. replace: "namespace/name" of the other side."""
     handover = (
-        _plan_handover_to_platform(scene, replace)
+        _plan_handover_to_platform(state, replace)
         if direction == "to_platform"
-        else _plan_handover_to_kubewin(scene, replace)
+        else _plan_handover_to_kubewin(state, replace)
     )
-    return dataclasses.replace(handover, namespace="" if scene.ours is None else scene.ours.namespace)
+    return dataclasses.replace(handover, namespace="" if state.ours is None else state.ours.namespace)
 
 
-def _plan_handover_to_platform(scene: HandoverState, replace: str) -> Handover:
-    driver, own_side = scene.driver, scene.ours
-    if scene.begun:
+def _plan_handover_to_platform(state: HandoverState, replace: str) -> Handover:
+    driver, own_side = state.driver, state.ours
+    if state.begun:
         return _refuse(
-            f"a hand-over from {scene.begun} to this collection's node plugin is not finished. Finish it first, with "
-            f"kubewin_handover=to_kubewin and kubewin_replace={scene.begun}",
+            f"a hand-over from {state.begun} to this collection's node plugin is not finished. Finish it first, with "
+            f"kubewin_handover=to_kubewin and kubewin_replace={state.begun}",
         )
-    named = [side for side in scene.theirs if replace in ("", side.path)]
+    named = [side for side in state.theirs if replace in ("", side.path)]
     if own_side is None:
         return Handover((), (), named[0] if named else None, lines=("this collection's node plugin is not installed",))
     if not named:
@@ -133,36 +133,36 @@ def _plan_handover_to_platform(scene: HandoverState, replace: str) -> Handover:
             f"several DaemonSets provide {driver.name}: {listed}. Name the one to take over with kubewin_replace"
         )
     other_side = named[0]
-    nodes = tuple(name for name in scene.nodes if name in own_side.pods or name not in own_side.away)
-    if scene.waiting in scene.nodes:
+    nodes = tuple(name for name in state.nodes if name in own_side.pods or name not in own_side.exclusions)
+    if state.waiting in state.nodes:
         # A run was interrupted there; this node is finished before any other one is changed.
-        nodes = (scene.waiting, *(name for name in nodes if name != scene.waiting))
-    uncovered_nodes = [f"{name} ({other_side.away[name]})" for name in nodes if name in other_side.away]
+        nodes = (state.waiting, *(name for name in nodes if name != state.waiting))
+    uncovered_nodes = [f"{name} ({other_side.exclusions[name]})" for name in nodes if name in other_side.exclusions]
     if uncovered_nodes:
         return _refuse(
             f"DaemonSet {other_side.path} has no pod on {', '.join(uncovered_nodes)}: these nodes would be without a node plugin. "
             "Extend it to them, or move workloads with volumes away from them and exclude them from this collection's "
             "DaemonSet",
         )
-    if refusal := _explain_drain(scene, own_side.mode, other_side.mode, nodes):
+    if refusal := _explain_drain(state, own_side.mode, other_side.mode, nodes):
         return _refuse(refusal)
-    done = tuple(name for name in scene.nodes if name not in nodes and name not in other_side.away)
+    done = tuple(name for name in state.nodes if name not in nodes and name not in other_side.exclusions)
     line = f"from {own_side.path} of this collection to DaemonSet {other_side.path}, {describe_owner(other_side.owner)}"
     return Handover(nodes, done, other_side, lines=(line,))
 
 
-def _plan_handover_to_kubewin(scene: HandoverState, replace: str) -> Handover:
-    driver, own_side = scene.driver, scene.ours
+def _plan_handover_to_kubewin(state: HandoverState, replace: str) -> Handover:
+    driver, own_side = state.driver, state.ours
     if not replace:
         return _refuse(
-            "no DaemonSet to replace is named. Set kubewin_replace=namespace/name" + _describe_candidates(scene),
+            "no DaemonSet to replace is named. Set kubewin_replace=namespace/name" + _describe_candidates(state),
         )
-    if scene.begun and scene.begun != replace:
+    if state.begun and state.begun != replace:
         return _refuse(
-            f"a hand-over from {scene.begun} is not finished. Finish it first, with kubewin_replace={scene.begun}",
+            f"a hand-over from {state.begun} is not finished. Finish it first, with kubewin_replace={state.begun}",
         )
-    named = next((side for side in scene.theirs if side.path == replace), None)
-    if named is None and not scene.begun:
+    named = next((side for side in state.theirs if side.path == replace), None)
+    if named is None and not state.begun:
         if own_side is not None and own_side.pods:
             return Handover(
                 (),
@@ -171,13 +171,13 @@ def _plan_handover_to_kubewin(scene: HandoverState, replace: str) -> Handover:
                 lines=(f"{replace} no longer exists; this collection's node plugin is installed",),
             )
         return _refuse(
-            f"DaemonSet {replace} does not provide {driver.name} on Windows nodes{_describe_candidates(scene)}"
+            f"DaemonSet {replace} does not provide {driver.name} on Windows nodes{_describe_candidates(state)}"
         )
     if named is not None and named.owner.recreates:
         return _refuse(
             f"DaemonSet {replace} is {describe_owner(named.owner)} and would be recreated. First: {named.owner.how}"
         )
-    other_providers = [f"DaemonSet {side.path}" for side in scene.theirs if side is not named]
+    other_providers = [f"DaemonSet {side.path}" for side in state.theirs if side is not named]
     if other_providers:
         return _refuse(f"{', '.join(other_providers)} also provides {driver.name}. Remove one of them first")
     if own_side is None:
@@ -188,36 +188,36 @@ def _plan_handover_to_kubewin(scene: HandoverState, replace: str) -> Handover:
             f"{replace} is in another namespace than this collection's DaemonSet ({own_side.namespace}), which cannot "
             f"adopt its pods. Set the role's namespace to {namespace}",
         )
-    nodes = scene.left if named is None else tuple(name for name in scene.nodes if name in named.pods)
-    away = [f"{name} ({own_side.away[name]})" for name in nodes if name in own_side.away]
-    if away:
+    nodes = state.replaced_nodes if named is None else tuple(name for name in state.nodes if name in named.pods)
+    uncovered_nodes = [f"{name} ({own_side.exclusions[name]})" for name in nodes if name in own_side.exclusions]
+    if uncovered_nodes:
         return _refuse(
-            f"this collection's DaemonSet would have no pod on {', '.join(away)}: these nodes would be without a "
+            f"this collection's DaemonSet would have no pod on {', '.join(uncovered_nodes)}: these nodes would be without a "
             "node plugin. If the label kubewin.io/csi-proxy is missing, first run enable_csi with the tag proxy for "
             "their hosts",
         )
-    if named is not None and (refusal := _explain_drain(scene, named.mode, own_side.mode, nodes)):
+    if named is not None and (refusal := _explain_drain(state, named.mode, own_side.mode, nodes)):
         return _refuse(refusal)
-    done = tuple(name for name in scene.nodes if name not in nodes and name not in own_side.away)
+    done = tuple(name for name in state.nodes if name not in nodes and name not in own_side.exclusions)
     owner_text = f", {describe_owner(named.owner)}" if named is not None else " (begun before)"
     line = f"from DaemonSet {replace}{owner_text} to {own_side.path} of this collection"
     return Handover(nodes, done, named, lines=(line,))
 
 
-def _describe_candidates(scene: HandoverState) -> str:
-    candidates = [f"{side.path} ({describe_owner(side.owner)})" for side in scene.theirs]
-    return f"; there is {', '.join(candidates)}" if candidates else f"; nothing provides {scene.driver.name} there"
+def _describe_candidates(state: HandoverState) -> str:
+    candidates = [f"{side.path} ({describe_owner(side.owner)})" for side in state.theirs]
+    return f"; there is {', '.join(candidates)}" if candidates else f"; nothing provides {state.driver.name} there"
 
 
-def _explain_drain(scene: HandoverState, before: str, after: str, nodes: Sequence[str]) -> str:
+def _explain_drain(state: HandoverState, before: str, after: str, nodes: Sequence[str]) -> str:
     """Why a change of mode needs nodes without volumes, empty where it does not."""
-    if before == after or after not in scene.driver.drain_to:
+    if before == after or after not in state.driver.drain_to:
         return ""
-    used = [f"{use.node}: {use.what}" for use in scene.uses if use.node in nodes]
+    used = [f"{use.node}: {use.evidence}" for use in state.uses if use.node in nodes]
     if not used:
         return ""
     return (
-        f"{scene.driver.title} can change from {before} to {after} only on nodes without its volumes, found "
+        f"{state.driver.title} can change from {before} to {after} only on nodes without its volumes, found "
         f"{'; '.join(used)}. Move these workloads first"
     )
 

@@ -27,15 +27,15 @@ from .apply import HandoverExecutor, make_handover_lease
 from .decide import Handover, WaitingNode, list_excluded_nodes, plan_handover
 
 # What volumes, claims and any node plugin of the driver stand on: it stays when ours goes.
-STAYS = (kinds.STORAGE_CLASS, kinds.CSI_DRIVER, kinds.CONFIG_MAP)
+KEPT_KINDS = (kinds.STORAGE_CLASS, kinds.CSI_DRIVER, kinds.CONFIG_MAP)
 
 # Seconds that a restored plugin may take before the error is reported anyway.
-_BACK = 120.0
+_RESTORE_SECONDS = 120.0
 # Seconds for volume operations in flight: attaching and formatting a disk takes minutes.
-_QUIESCE = 300.0
+_QUIESCE_SECONDS = 300.0
 
 # A pod that has not run yet.
-_NEVER = ("", 0)
+_NOT_STARTED = ("", 0)
 
 
 class HandoverRun:
@@ -55,7 +55,7 @@ class HandoverRun:
         self._notify = notify
         self._definitions = definitions
         plugin = next((item for item in definitions if item["kind"] == "DaemonSet"), None)
-        self._stage = HandoverExecutor(client, driver, plugin, notify)
+        self._executor = HandoverExecutor(client, driver, plugin, notify)
 
     def require_permissions(self, plan: Handover) -> None:
         """Refuse a hand-over that would stop half way. ClusterError as of `require_roles`."""
@@ -91,29 +91,29 @@ class HandoverRun:
         changed = self.begin(plan)
         for node in plan.nodes:
             changed = self._hand_over(node) or changed
-        for node in self._stage.list_cordoned_nodes():
-            changed = self._stage.uncordon(node) or changed
+        for node in self._executor.list_cordoned_nodes():
+            changed = self._executor.uncordon(node) or changed
         finished, kept = self.finish(self.read_plan())
         return changed or finished, kept
 
     def _hand_over(self, node: str) -> bool:
         """Hand one Node over, cordoned. A failure leaves it cordoned if its former plugin cannot be restored."""
         try:
-            self._stage.quiesce(node, _QUIESCE, self._notify)
+            self._executor.quiesce(node, _QUIESCE_SECONDS, self._notify)
             changed = self.hand_over_node(self.read_plan(), node)
         except ClusterError as error:
             stays = ""
             if self._options["direction"] == "to_platform" or error.reason == "busy":
                 with contextlib.suppress(ClusterError):
-                    self._stage.uncordon(node)
+                    self._executor.uncordon(node)
             else:
                 stays = " It stays cordoned until a run succeeds."
             raise ClusterError(f"Node {node}: {error}{stays}", error.reason, error.status) from error
-        self._stage.uncordon(node)
+        self._executor.uncordon(node)
         return changed
 
     def read_plan(self) -> Handover:
-        plan = plan_handover(self._options["direction"], self._stage.observe(), self._options["replace"])
+        plan = plan_handover(self._options["direction"], self._executor.observe(), self._options["replace"])
         if plan.refusal:
             raise ClusterError(f"{self._driver.title} is not handed over: {plan.refusal}", "handover_refused")
         return plan
@@ -123,11 +123,11 @@ class HandoverRun:
         if not plan.nodes:
             return False
         if self._options["direction"] == "to_platform":
-            before = self._stage.read_own_daemon_set()
-            return self._stage.keep_off(list_excluded_nodes(before), WaitingNode.from_object(before))
+            before = self._executor.read_own_daemon_set()
+            return self._executor.exclude_nodes(list_excluded_nodes(before), WaitingNode.from_object(before))
         namespace, dummy, name = self._options["replace"].partition("/")
-        self._stage.orphan(namespace, name, time.monotonic() + self._options["timeout"])
-        self._stage.mark()
+        self._executor.orphan_pods(namespace, name, time.monotonic() + self._options["timeout"])
+        self._executor.label_replaced_pods()
         return Applier(self._client).apply(self._definitions).changed or plan.other is not None
 
     def hand_over_node(self, plan: Handover, node: str) -> bool:
@@ -143,15 +143,15 @@ class HandoverRun:
     def _hand_to_platform(self, plan: Handover, node: str) -> bool:
         if plan.other is None:
             raise ClusterError("no DaemonSet to hand over to", "handover_refused")
-        theirs = self._stage.read_daemon_set(plan.other.namespace, plan.other.name)
-        own_plugin = self._stage.read_own_daemon_set()
+        theirs = self._executor.read_daemon_set(plan.other.namespace, plan.other.name)
+        own_plugin = self._executor.read_own_daemon_set()
         before = tuple(name for name in list_excluded_nodes(own_plugin) if name != node)
         # Looked at before it is sent away, which may be done at once.
-        own_pods = self._stage.list_pods(own_plugin, node)
+        own_pods = self._executor.list_pods(own_plugin, node)
         waiting = WaitingNode.from_object(own_plugin)
         if waiting is None or waiting.node != node:
             runs = (
-                {self._identify_run(pod) for pod in self._stage.list_pods(theirs, node)} - {_NEVER}
+                {self._identify_run(pod) for pod in self._executor.list_pods(theirs, node)} - {_NOT_STARTED}
                 if own_pods
                 else set()
             )
@@ -159,18 +159,18 @@ class HandoverRun:
         deadline = time.monotonic() + self._options["timeout"]
         proven = False
         try:
-            self._stage.keep_off((*before, node), waiting)
+            self._executor.exclude_nodes((*before, node), waiting)
             for pod in own_pods:
-                self._stage.wait_for_end(pod, f"this collection's pod {pod['metadata']['name']}", deadline)
+                self._executor.wait_for_end(pod, f"this collection's pod {pod['metadata']['name']}", deadline)
             if waiting.stale:
                 self._wait_for_restart(theirs, node, waiting.stale, deadline)
             self._require_working(theirs, node, deadline)
-            self._stage.keep_off((*before, node), None)
+            self._executor.exclude_nodes((*before, node), None)
             proven = True
         finally:
             # Whatever ended this, also an interruption: the node gets back the plugin that it had.
             if not proven:
-                self._restore_ours(before, node)
+                self._restore_own_plugin(before, node)
         return True
 
     def _wait_for_restart(
@@ -179,15 +179,15 @@ class HandoverRun:
         """Wait until the other plugin has started anew: ours took its sockets along."""
 
         def has_restarted() -> bool:
-            runs = {self._identify_run(pod) for pod in self._stage.list_pods(theirs, node)} - {_NEVER}
+            runs = {self._identify_run(pod) for pod in self._executor.list_pods(theirs, node)} - {_NOT_STARTED}
             return bool(runs) and not runs & stale
 
         if self._options["restart_pod"]:
-            for pod in self._stage.list_pods(theirs, node):
+            for pod in self._executor.list_pods(theirs, node):
                 if self._identify_run(pod) in stale:
-                    self._stage.delete(kinds.POD, pod)
+                    self._executor.delete(kinds.POD, pod)
         metadata = theirs["metadata"]
-        self._stage.wait_until(
+        self._executor.wait_until(
             f"the other plugin restarts on {node}",
             has_restarted,
             deadline,
@@ -200,18 +200,20 @@ class HandoverRun:
     def _identify_run(pod: Mapping[str, Any]) -> tuple[str, int]:
         """The identity of a pod's run; empty for a pod that has not run yet."""
         facts = PodFacts.from_object(pod)
-        return (facts.uid, sum(container.restarts for container in facts.containers)) if facts.started_at else _NEVER
+        return (
+            (facts.uid, sum(container.restarts for container in facts.containers)) if facts.started_at else _NOT_STARTED
+        )
 
-    def _restore_ours(self, before: tuple[str, ...], node: str) -> None:
-        self._stage.keep_off(before, None)
-        deadline = time.monotonic() + _BACK
+    def _restore_own_plugin(self, before: tuple[str, ...], node: str) -> None:
+        self._executor.exclude_nodes(before, None)
+        deadline = time.monotonic() + _RESTORE_SECONDS
 
         def is_running() -> bool:
-            pods = self._stage.list_pods(self._stage.read_own_daemon_set(), node)
-            return any(self._identify_run(pod) != _NEVER for pod in pods)
+            pods = self._executor.list_pods(self._executor.read_own_daemon_set(), node)
+            return any(self._identify_run(pod) != _NOT_STARTED for pod in pods)
 
         condition = f"this collection's plugin runs on {node}"
-        self._stage.wait_until(
+        self._executor.wait_until(
             condition,
             is_running,
             deadline,
@@ -220,10 +222,10 @@ class HandoverRun:
 
     def _hand_to_kubewin(self, node: str) -> bool:
         deadline = time.monotonic() + self._options["timeout"]
-        for pod in [pod for pod in self._stage.list_replaced_pods() if pod["spec"]["nodeName"] == node]:
-            self._stage.delete(kinds.POD, pod)
-            self._stage.wait_for_end(pod, f"pod {pod['metadata']['name']}", deadline)
-        self._require_working(self._stage.read_own_daemon_set(), node, deadline)
+        for pod in [pod for pod in self._executor.list_replaced_pods() if pod["spec"]["nodeName"] == node]:
+            self._executor.delete(kinds.POD, pod)
+            self._executor.wait_for_end(pod, f"pod {pod['metadata']['name']}", deadline)
+        self._require_working(self._executor.read_own_daemon_set(), node, deadline)
         return True
 
     def _require_working(self, daemon_set: Mapping[str, Any], node: str, deadline: float) -> None:
@@ -248,7 +250,7 @@ class HandoverRun:
 
         def report(evaluation: Evaluation) -> None:
             problems = "; ".join(problem.message for verdict in evaluation.nodes for problem in verdict.problems)
-            self._stage.report_wait(problems or working, began, deadline)
+            self._executor.report_wait(problems or working, began, deadline)
 
         # Red may be the old plugin that is about to be deleted; it counts only if it lasts.
         return wait_for_gate(
@@ -263,19 +265,19 @@ class HandoverRun:
         deadline = time.monotonic() + self._options["timeout"]
         if self._options["direction"] == "to_kubewin":
             changed = Applier(self._client).apply(self._definitions).changed
-            self._stage.finish_record()
+            self._executor.finish_record()
             return changed, []
         objects = list_applied_objects(self._client, self._driver)
         changed = False
         for kind, item in objects:
-            if kind in STAYS:
+            if kind in KEPT_KINDS:
                 continue
             metadata = item["metadata"]
-            self._stage.delete(kind, item)
+            self._executor.delete(kind, item)
             changed = True
             if kind == kinds.DAEMON_SET and not wait_until_gone(self._client, item, deadline, self._notify):
                 raise ClusterError(f"DaemonSet {metadata['namespace']}/{metadata['name']} is not deleted", "timeout")
-        return changed, [f"{kind.kind} {item['metadata']['name']}" for kind, item in objects if kind in STAYS]
+        return changed, [f"{kind.kind} {item['metadata']['name']}" for kind, item in objects if kind in KEPT_KINDS]
 
 
 def describe_handover(plan: Handover) -> dict[str, Any]:

@@ -80,7 +80,7 @@ class RollResult:
         """For a task's result."""
         return {
             "step": self.step.kind,
-            "left": list(self.state.left),
+            "left": list(self.state.outdated_elsewhere),
             "down": list(self.state.down),
             "replaced": list(self.replaced),
         }
@@ -184,7 +184,7 @@ def make_roll_lease(client: Client, namespace: str, name: str, notify: Notify) -
         namespace, f"kubewin-roll-{name}", {MANAGED_BY: MANAGER}, f"the update of DaemonSet {namespace}/{name}"
     )
 
-    def late() -> Iterator[Reference]:
+    def list_written() -> Iterator[Reference]:
         """Name what a rolling update writes: the DaemonSet and its pods."""
         yield Reference(kinds.DAEMON_SET, name, namespace)
         daemon_set = client.get(kinds.DAEMON_SET, name, namespace)
@@ -192,17 +192,17 @@ def make_roll_lease(client: Client, namespace: str, name: str, notify: Notify) -
         for pod in pods:
             yield Reference(kinds.POD, pod["metadata"]["name"], namespace)
 
-    return Lease(client, subject, identify_process(os.getpid()), notify, late=late)
+    return Lease(client, subject, identify_process(os.getpid()), notify, list_written=list_written)
 
 
 @contextmanager
-def hold_lease(client: Client, namespace: str, name: str, notify: Notify, patience: float) -> Iterator[Client]:
+def hold_lease(client: Client, namespace: str, name: str, notify: Notify, wait_timeout: float) -> Iterator[Client]:
     """The Lease of a DaemonSet, as a client that writes only while it is held.
 
-    Another run that holds it is waited for, at most `patience` seconds: ClusterError locked.
+    Another run that holds it is waited for, at most `wait_timeout` seconds: ClusterError locked.
     """
     lease = make_roll_lease(client, namespace, name, notify)
-    lease.take(patience)
+    lease.take(wait_timeout)
     bound = bind_client(client, lease.confirm)
     try:
         yield bound

@@ -51,7 +51,7 @@ class RollState:
 
     expected: Nodes that the DaemonSet selects. order: those of this run that are not down. old: their pods of another template, by Node.
     pending: Nodes that get their new pod. done: Nodes whose new pod works. down: Nodes of this run that are not Ready, and lack a new pod
-    that works. away: Ready Nodes without a Ready plugin, also of other runs. left: Nodes of other runs with a pod of another template.
+    that works. unavailable: Ready Nodes without a Ready plugin, also of other runs. outdated_elsewhere: Nodes of other runs with a pod of another template.
     proven: whether the template works on any Node.
     """
 
@@ -61,8 +61,8 @@ class RollState:
     pending: frozenset[str]
     done: frozenset[str]
     down: tuple[str, ...]
-    away: frozenset[str]
-    left: tuple[str, ...]
+    unavailable: frozenset[str]
+    outdated_elsewhere: tuple[str, ...]
     proven: bool
 
     def of_node(self, name: str) -> str:
@@ -108,8 +108,8 @@ def find_state(
         pending=frozenset(name for name in order if name not in old and name not in done),
         done=frozenset(name for name in order if name in done),
         down=down,
-        away=frozenset(name for name in nodes if nodes[name].ready and not (name in pods and pods[name].ready)),
-        left=tuple(name for name in old if name not in chosen_nodes),
+        unavailable=frozenset(name for name in nodes if nodes[name].ready and not (name in pods and pods[name].ready)),
+        outdated_elsewhere=tuple(name for name in old if name not in chosen_nodes),
         proven=any(name in pods for name in done),
     )
 
@@ -132,7 +132,7 @@ def decide(
     if failed is not None:
         return failed
     if not state.old and not state.pending:
-        return RollStep("finish", nodes=state.left)
+        return RollStep("finish", nodes=state.outdated_elsewhere)
     batch = next(
         (
             candidate
@@ -159,13 +159,15 @@ def _replace(
     for name in names:
         if problem := find_problem(verdicts.get(name)):
             return RollStep("stop", nodes=(name,), message=f"{problem}; its plugin is not changed")
-    free = count_allowed_unavailable(options.max_unavailable, len(state.expected)) - len(state.away | state.pending)
-    chosen = [name for name in names if name in state.away]
-    chosen += [name for name in names if name not in state.away][: max(0, free)]
+    free = count_allowed_unavailable(options.max_unavailable, len(state.expected)) - len(
+        state.unavailable | state.pending
+    )
+    chosen = [name for name in names if name in state.unavailable]
+    chosen += [name for name in names if name not in state.unavailable][: max(0, free)]
     if chosen:
         return RollStep("replace", pods=tuple(state.old[name] for name in chosen), nodes=tuple(chosen))
     if not state.pending and waited.get(NO_NODE, 0.0) > options.node_timeout:
-        unavailable = tuple(sorted(state.away))
+        unavailable = tuple(sorted(state.unavailable))
         message = (
             f"{', '.join(unavailable)} without a Ready plugin, expected at most {options.max_unavailable} "
             "(max_unavailable)"

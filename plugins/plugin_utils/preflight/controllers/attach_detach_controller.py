@@ -158,7 +158,7 @@ class AttachDetachController:
             remedy = f"check CSIMigration{plugin.gate} in the flags of kube-controller-manager"
             split.doubt(paths.csi, "CSI-V51", message, remedy)
         kubernetes = self._index.kubernetes
-        if control == "csi" and kubernetes is not None and kubernetes.minor >= parse(plugin.gone).minor:
+        if control == "csi" and kubernetes is not None and kubernetes.minor >= parse(plugin.removed).minor:
             message = (
                 f"kubelets mount {plugin.field} in-tree, and control plane {version} no longer attaches it that way"
             )

@@ -51,7 +51,7 @@ def test_drivers_and_in_tree_plugins_agree() -> None:
 
 def test_the_steps_of_a_migration_follow_each_other() -> None:
     for plugin in in_tree.PLUGINS:
-        steps = [plugin.beta_on, plugin.ga, plugin.gone]
+        steps = [plugin.beta_on, plugin.ga, plugin.removed]
         reported = [parse(step) for step in steps if step]
         assert reported == sorted(reported), plugin.plugin
     assert in_tree.find_by_name("kubernetes.io/nothing") is None

@@ -58,13 +58,13 @@ class Waiting:
 
     def __init__(
         self, store: ObjectStore, meanwhile: Callable[[], None] = lambda: None, *, ahead: float = 0.0,
-        late: Callable[[], Iterable[Reference]] = tuple, holder: str = "",
+        list_written: Callable[[], Iterable[Reference]] = tuple, holder: str = "",
     ) -> None:  # fmt: skip
         self.store, self.waited, self.messages, self._meanwhile = store, 0.0, list[str](), meanwhile
         store.now = datetime.now(timezone.utc) + timedelta(seconds=ahead)
         about = LeaseSubject("kubewin", "kubewin-upgrade", {}, "an upgrade of this cluster")
         self.lease = Lease(
-            client_of(store), about, holder or identify_process(os.getpid()), self.messages.append, late=late,
+            client_of(store), about, holder or identify_process(os.getpid()), self.messages.append, list_written=list_written,
             clock=lambda: self.waited, sleep=self._sleep,
         )  # fmt: skip
         # The first answer has the clock.
@@ -107,7 +107,7 @@ def test_a_patient_run_waits_for_one_that_renews_and_reports_it_once() -> None:
     first = elsewhere(store)
     first.take()
     second = Waiting(store, lambda: first.renew() if second.waited < 300 else first.end())
-    second.lease.take(patience=600)
+    second.lease.take(wait_timeout=600)
     assert 300 <= second.waited < 302
     assert len(second.messages) == 1
     second.lease.end()
@@ -116,7 +116,7 @@ def test_a_patient_run_waits_for_one_that_renews_and_reports_it_once() -> None:
     first.take()
     second = Waiting(store, first.renew)
     with pytest.raises(ClusterError) as refused:
-        second.lease.take(patience=100)
+        second.lease.take(wait_timeout=100)
     assert refused.value.reason == "locked"
     assert 100 <= second.waited < 103
     first.end()
@@ -415,7 +415,7 @@ def test_an_api_server_outage_shorter_than_the_timeout_loses_no_lease() -> None:
         return answer(method, path, body, **params)
 
     store.request = away  # type: ignore[method-assign]  # it is restarted
-    machine.lease._patience = 60
+    machine.lease._renew_timeout = 60
     machine.sleep(20)
     machine.lease.check()
     assert len(tries) == 4
@@ -461,7 +461,7 @@ def test_a_write_that_was_checked_before_and_sent_after_a_takeover_is_refused() 
         if (method, path) == ("PATCH", NODE):
             store.request = answer  # type: ignore[method-assign]  # only this one is held
             for holder in (ELSEWHERE, "a-third/0123-1/9-9"):
-                other = Waiting(store, late=lambda: NODES, holder=holder)
+                other = Waiting(store, list_written=lambda: NODES, holder=holder)
                 other.lease.take()
                 other.lease.end()
         return answer(method, path, body, **params)
@@ -480,7 +480,7 @@ def test_a_run_that_begins_normally_touches_nothing() -> None:
     store._put(NODE, {"metadata": {"name": "win-1"}, "spec": {}})
     before = dict(store.things[NODE])
     for _run in range(2):
-        mine = Waiting(store, late=lambda: NODES)
+        mine = Waiting(store, list_written=lambda: NODES)
         mine.lease.take()
         mine.lease.end()
     assert store.things[NODE] == before
@@ -496,13 +496,13 @@ def test_a_run_that_could_not_fence_leaves_that_to_the_next_one() -> None:
     def unreadable() -> Iterable[Reference]:
         raise ClusterError("forbidden", "forbidden", 403)
 
-    second = Waiting(store, late=unreadable)
+    second = Waiting(store, list_written=unreadable)
     with pytest.raises(ClusterError, match="forbidden"):
         second.lease.take()
     second.lease.end()
     assert FENCED_BY not in store.things[NODE]["metadata"].get("annotations", {})
     # The same run, in its next module: it has the lease already.
-    third = Waiting(store, late=lambda: NODES)
+    third = Waiting(store, list_written=lambda: NODES)
     third.lease.take()
     assert FENCED_BY in store.things[NODE]["metadata"]["annotations"]
     third.lease.end()

@@ -29,7 +29,7 @@ def noise(size: int, seed: int = 1) -> str:
 @pytest.mark.parametrize("size", [0, 100, 200_000, 200_002, 1_800_000])
 def test_a_text_is_read_as_it_was_written(size: int) -> None:
     store, text = ObjectStore(), noise(size)
-    maps(store).write("first", text, beside={"text.txt": "for people"}, labels={"kubewin.io/of": "shop"})
+    maps(store).write("first", text, extra_data={"text.txt": "for people"}, labels={"kubewin.io/of": "shop"})
     assert maps(store).read("first") == text
     assert list(maps(store).read_all(**{"kubewin.io/of": "shop"})) == [("first", text)]
     assert list(maps(store).read_all(**{"kubewin.io/of": "another"})) == []
@@ -55,11 +55,11 @@ def test_a_text_that_changes_its_size_is_replaced_by_one_write() -> None:
 
 def test_a_text_that_is_too_large_is_refused_by_name_and_nothing_is_written() -> None:
     store = ObjectStore()
-    for size, room in ((4 * LIMIT, 0), (LIMIT + LIMIT // 2, LIMIT // 2)):
+    for size, reserved in ((4 * LIMIT, 0), (LIMIT + LIMIT // 2, LIMIT // 2)):
         with pytest.raises(
             TooLargeError, match=r"ConfigMap kubewin/first: its text has \d+ bytes.*Write less"
         ) as refused:
-            maps(store).write("first", noise(size), room=room)
+            maps(store).write("first", noise(size), reserved=reserved)
         assert refused.value.reason == "too_large"
     assert store.things == {}
     # Without room for more it fits.

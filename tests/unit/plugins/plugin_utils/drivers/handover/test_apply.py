@@ -52,11 +52,11 @@ class Counted(ObjectStore):
 def test_a_node_gets_ours_back_while_the_controller_counts_the_pods() -> None:
     store = Counted(2)
     stage = HandoverExecutor(client_of(store), VSPHERE, None, lambda _line: None)
-    assert stage.keep_off(["win-1"], None)
+    assert stage.exclude_nodes(["win-1"], None)
     assert list_excluded_nodes(store.things[PATH]) == ("win-1",)
-    assert stage.keep_off([], None)
+    assert stage.exclude_nodes([], None)
     assert list_excluded_nodes(store.things[PATH]) == ()
-    assert not stage.keep_off([], None)
+    assert not stage.exclude_nodes([], None)
 
 
 def test_what_a_killed_hand_over_sent_is_refused_once_another_one_took_its_lease() -> None:

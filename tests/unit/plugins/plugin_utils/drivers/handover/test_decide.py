@@ -76,7 +76,7 @@ def test_every_node_of_theirs_is_handed_to_ours() -> None:
 
 
 def test_a_begun_handover_continues_with_the_remaining_nodes() -> None:
-    made = plan_handover("to_kubewin", scene(side("ours", *NODES), begun=THEIRS, left=("win-2",)), THEIRS)
+    made = plan_handover("to_kubewin", scene(side("ours", *NODES), begun=THEIRS, replaced_nodes=("win-2",)), THEIRS)
     assert (made.nodes, made.done) == (("win-2",), ("win-1",))
 
 

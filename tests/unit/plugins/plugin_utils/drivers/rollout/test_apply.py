@@ -215,7 +215,7 @@ def test_a_later_node_that_fails_stops_the_change_and_the_rest_stay_as_they_are(
 def test_nodes_that_are_not_of_the_run_keep_their_pods() -> None:
     fleet = Fleet(4)
     report = roll(fleet, RollOptions(nodes=("win-003", "win-001")))
-    assert (report.step.kind, report.state.left) == ("finish", ("win-002", "win-004"))
+    assert (report.step.kind, report.state.outdated_elsewhere) == ("finish", ("win-002", "win-004"))
     assert fleet.replaced == ["win-003", "win-001"]
 
 
