@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 from . import access, model, plan, stage
-from .commands import builtin, discard_output, program, tolerate
+from .commands import Steps, builtin, discard_output, program, tolerate
 from .control import Control, Report, WaitLimits
 from .errors import SHARING_VIOLATION, ChangedError, ChannelError, NodeError, build_directory_error, find_meaning
 from .lock import NodeLock
 from .model import Desired, HostSnapshot, Service
 from .node import Answers, Failure, WindowsHost
 from .observe import IMAGE, find_running_services, is_listed, list_directory_itself
-from .rollback import LabelledSteps, Rollback, build_forget_steps, build_remember_steps, locate_parameters, set_value
+from .rollback import Rollback, build_forget_steps, build_remember_steps, locate_parameters, set_value
 
 _CHANGED = "the service changed while the new release was staged"
 
@@ -79,7 +79,7 @@ class HostApplier:
 
     def _prepare(self, host_plan: plan.HostPlan, snapshot: HostSnapshot) -> None:
         source = self.desired.source
-        steps: LabelledSteps = []
+        steps: Steps = []
         stdin: BinaryIO | None = None
         fetches = 0.0
         stages = host_plan.has("fetch", "push")
@@ -113,7 +113,7 @@ class HostApplier:
         if not name:
             self._check_unchanged(snapshot)
 
-    def _stage(self, steps: LabelledSteps, stdin: BinaryIO | None, extra_seconds: float) -> None:
+    def _stage(self, steps: Steps, stdin: BinaryIO | None, extra_seconds: float) -> None:
         """Run steps that only this run's own directory and names depend on, without the lock. extra_seconds: what they may take longer than a line."""
         leaving = self.lock.release_steps() if self.lock.held else []
         self._staged = True
@@ -125,7 +125,7 @@ class HostApplier:
         else:
             self._check_staging(failure)
 
-    def acquire(self, current: model.LockOwner | None, steps: LabelledSteps) -> None:
+    def acquire(self, current: model.LockOwner | None, steps: Steps) -> None:
         """Take the node lock and run the first steps on the same line. current: the lock of a run that has ended."""
         taking = [] if self.lock.held else self.lock.acquire_steps(current)
         if not self.lock.held and current is not None:
@@ -186,7 +186,7 @@ class HostApplier:
             detail=failure.words,
         )
 
-    def _build_secure_steps(self, entries: tuple[str, ...]) -> LabelledSteps:
+    def _build_secure_steps(self, entries: tuple[str, ...]) -> Steps:
         """Close the directory, then take over what is in it: nobody else gets in meanwhile. entries: its directories."""
         # /inheritance:r drops inherited entries and /grant:r one account's explicit ones; others survive without /reset.
         grants = [word for sid in access.FULL_CONTROL for word in ("/grant:r", f"*{sid}:(OI)(CI)F")]
@@ -279,12 +279,12 @@ class HostApplier:
         if _extract_preconditions(current) != _extract_preconditions(snapshot):
             raise ChangedError(_CHANGED)
 
-    def _commit_steps(self, host_plan: plan.HostPlan, snapshot: HostSnapshot, name: str) -> LabelledSteps:
+    def _commit_steps(self, host_plan: plan.HostPlan, snapshot: HostSnapshot, name: str) -> Steps:
         desired, service = self.desired, snapshot.service
         key = locate_parameters(name)
         aside_dir = rf"{model.INSTALL_DIR}\aside-{self._run}"
         start = ["start=", model.START_MODE]
-        steps: LabelledSteps = []
+        steps: Steps = []
         for step in host_plan.steps:
             if step.kind == "set_aside":
                 steps += self._build_set_aside_steps(aside_dir, service)
@@ -315,16 +315,16 @@ class HostApplier:
             steps += self._remember_process(service)
         return steps
 
-    def _remember_process(self, service: Service) -> LabelledSteps:
+    def _remember_process(self, service: Service) -> Steps:
         """Record a process that is to be stopped, so that the next run knows it if this one is cut off."""
         return [self.lock.guard("previous pid"), build_remember_steps(service)[-1]] if service.pid else []
 
-    def _build_set_aside_steps(self, aside_dir: str, service: Service | None) -> LabelledSteps:
+    def _build_set_aside_steps(self, aside_dir: str, service: Service | None) -> Steps:
         """Move a damaged executable out of the way, which Windows allows also while it runs. The service's own process is
         noted as one that has to go, whenever that will be.
         """
         desired = self.desired
-        steps: LabelledSteps = [
+        steps: Steps = [
             ("aside", tolerate(builtin("md", aside_dir))),
             ("set aside", tolerate(builtin("move", desired.executable, rf"{aside_dir}\{IMAGE}", switches="/y"))),
         ]
@@ -414,7 +414,7 @@ class HostApplier:
     def _finish(self, host_plan: plan.HostPlan, snapshot: HostSnapshot) -> None:
         """Record what was proven, remove what is not kept, release the lock: one line."""
         desired, service = self.desired, snapshot.service
-        steps: LabelledSteps = []
+        steps: Steps = []
         if host_plan.has("record"):
             name = next(step.target for step in host_plan.steps if step.kind == "record")
             key = locate_parameters(name)
@@ -435,11 +435,11 @@ class HostApplier:
         else:
             self._check_commit(failure, service.name if service else "csi-proxy")
 
-    def tidy_steps(self, host_plan: plan.HostPlan, snapshot: HostSnapshot) -> LabelledSteps:
+    def tidy_steps(self, host_plan: plan.HostPlan, snapshot: HostSnapshot) -> Steps:
         names = [step.target for step in host_plan.steps if step.kind == "prune"]
         names += [f"stage-{self._run}"] if host_plan.has("promote") else []
         names += [f"aside-{self._run}"] if host_plan.has("set_aside") else []
-        steps: LabelledSteps = [
+        steps: Steps = [
             (f"prune {name}", tolerate(builtin("rd", rf"{model.INSTALL_DIR}\{name}", switches="/s /q")))
             for name in names
         ]
@@ -450,7 +450,7 @@ class HostApplier:
         self._drop_stage(self.lock.release_steps())
         self.lock.held = False
 
-    def _drop_stage(self, following: LabelledSteps) -> None:
+    def _drop_stage(self, following: Steps) -> None:
         own_stage = stage.build_stage_dir(self._run)
         drop = tolerate(builtin("rd", own_stage, switches="/s /q"))
         self.node.chain([("drop stage", drop), *following], timeout=self.limits.line)

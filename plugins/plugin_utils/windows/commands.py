@@ -53,6 +53,10 @@ class Command:
     quiet: bool = False
 
 
+Steps = list[tuple[str, Command]]
+"""Labelled commands; labels are unique within a line."""
+
+
 @dataclass(frozen=True, slots=True)
 class StepResult:
     """What one step printed and its code (unsigned 32 bit); ``code`` is None when the step never ended."""

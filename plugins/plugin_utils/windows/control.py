@@ -14,7 +14,7 @@ from dataclasses import astuple, dataclass
 
 from ..catalog import csi_proxy as catalog
 from . import commands, model, parse
-from .commands import Command, builtin, list_pipes, program
+from .commands import Command, Steps, builtin, list_pipes, program
 from .errors import START, NodeError, find_meaning
 from .lock import NodeLock
 from .node import Failure, WindowsHost
@@ -75,7 +75,7 @@ class Control:
         state, pid, win32_exit, service_exit = astuple(status) if status else (0, 0, 0, 0)
         return ServiceState(state, pid, win32_exit, service_exit, processes, pipes)
 
-    def run(self, steps: list[tuple[str, Command]], timeout: float | None = None) -> Failure | None:
+    def run(self, steps: Steps, timeout: float | None = None) -> Failure | None:
         """A guarded chain; a guard that fails raises NodeError ``lock_lost``."""
         limit = timeout or self.limits.line
         failure = self.node.chain([*self.lock.renew_steps(), *steps], timeout=limit)[1]
@@ -127,10 +127,10 @@ class Control:
                 raise self._build_stop_error(name, image, failure)
             before = ()
 
-    def _stop_steps(self, name: str, image: str, pids: set[int], *, is_stopped: bool) -> list[tuple[str, Command]]:
+    def _stop_steps(self, name: str, image: str, pids: set[int], *, is_stopped: bool) -> Steps:
         """Nothing is printed on the way."""
         limits, beat = self.limits, self.lock.beat()
-        steps: list[tuple[str, Command]] = []
+        steps: Steps = []
         if not is_stopped:
             state = commands.pipe(program("sc", "query", name), program("findstr", "/l", "/c:1  STOPPED"))
             steps += self.lock.guard_step("stop", program("sc", "stop", name))
@@ -180,9 +180,9 @@ class Control:
             remedy="Check the node for hanging storage operations, which can block the process, then run the play again.",
         )
 
-    def start_steps(self, name: str, log_file: str) -> list[tuple[str, Command]]:
+    def start_steps(self, name: str, log_file: str) -> Steps:
         """Roll the log while nothing holds it open (csi-proxy itself only truncates), then start."""
-        steps: list[tuple[str, Command]] = []
+        steps: Steps = []
         if log_file:
             steps.append(("roll", commands.tolerate(builtin("move", log_file, log_file + ".1", switches="/y"))))
         return [*steps, *self.lock.guard_step("start", program("sc", "start", name))]

@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from ..kube.holder import identify_process, is_alive
 from . import commands, model
-from .commands import Command, builtin, program
+from .commands import Command, Steps, builtin, program
 from .errors import NodeError
 from .model import LockOwner
 from .node import Clock
@@ -68,7 +68,7 @@ class NodeLock:
         """Whether the other run is known to work: its process exists, or it renewed its lock since this run first read it."""
         return self._other_renewed or bool(self._is_alive(owner.process))
 
-    def acquire_steps(self, current: LockOwner | None) -> list[tuple[str, Command]]:
+    def acquire_steps(self, current: LockOwner | None) -> Steps:
         """Take the lock, pushing ``current`` aside if there is one. The steps' labels begin with ``lock``."""
         self._attempts += 1  # an attempt that lost the race leaves its directory behind
         own_dir = rf"{model.LOCK_PARENT}\kubewin.csi.{self.me.identity}-{self._attempts}"
@@ -88,11 +88,11 @@ class NodeLock:
         ]
         return steps
 
-    def renew_steps(self) -> list[tuple[str, Command]]:
+    def renew_steps(self) -> Steps:
         self._renewed_at = self._clock.monotonic()
         return self.guard_step("renew", commands.write_line(self._render_owner(), rf"{model.LOCK_DIR}\owner"))
 
-    def rename_steps(self) -> list[tuple[str, Command]]:
+    def rename_steps(self) -> Steps:
         """Hold the lock under a new name from here on: a line of this very run that may still be at work on the node,
         its reply being lost, then stops at its next guarded step.
         """
@@ -105,7 +105,7 @@ class NodeLock:
         dot = commands.append_dot(rf"{model.LOCK_DIR}\owner")
         return Command(f"({self.guard('beat')[1].text} 2>nul && {dot.text} 2>nul)", builtin=True)
 
-    def beat_steps(self) -> list[tuple[str, Command]]:
+    def beat_steps(self) -> Steps:
         """A step for a line that only reads, when the last renewal of the held lock is some time ago."""
         if not self.held or self._clock.monotonic() - self._renewed_at < SILENCE / 4:
             return []
@@ -118,14 +118,14 @@ class NodeLock:
         guard = commands.discard_output(program("findstr", "/l", f"/c:{self.me.identity}", owner))
         return f"guard {before}", replace(guard, leads=True)
 
-    def guard_step(self, label: str, command: Command) -> list[tuple[str, Command]]:
+    def guard_step(self, label: str, command: Command) -> Steps:
         """A step that runs only while this run holds the lock."""
         return [self.guard(label), (label, command)]
 
-    def release_steps(self) -> list[tuple[str, Command]]:
+    def release_steps(self) -> Steps:
         return self.guard_step("unlock", builtin("rd", model.LOCK_DIR, switches="/s /q"))
 
-    def build_leftover_steps(self, leftovers: tuple[str, ...]) -> list[tuple[str, Command]]:
+    def build_leftover_steps(self, leftovers: tuple[str, ...]) -> Steps:
         """Remove what cut-off attempts left. Names come from the node: only those of our own making are touched."""
         names = [name for name in leftovers if re.fullmatch(r"kubewin\.csi\.[a-z0-9-]+", name)]
         return [

@@ -8,17 +8,14 @@ from __future__ import annotations
 import base64
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
 from . import commands
 from .channel import Channel
-from .commands import Command
+from .commands import Steps
 from .errors import LineResult, NodeError
-
-Steps = Sequence[tuple[str, Command]]
-"""Labelled commands; labels are unique within a line."""
 
 
 class Clock(Protocol):

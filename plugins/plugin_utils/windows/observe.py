@@ -14,6 +14,7 @@ from . import access, model, parse
 from .commands import (
     SYSTEM32,
     Command,
+    Steps,
     builtin,
     check_value,
     close_input,
@@ -91,7 +92,7 @@ _LINKS = _group(
 """Lists reparse points (junctions, symbolic links): the install directory, and what lies in it."""
 
 
-def _build_service_steps(name: str) -> list[tuple[str, Command]]:
+def _build_service_steps(name: str) -> Steps:
     return [
         ("status", program("sc", "queryex", name)),
         ("service", _group(_query_key(rf"{_SERVICES}\{name}"), _query_key(rf"{_SERVICES}\{name}\Parameters"))),
@@ -103,7 +104,7 @@ def list_directory_itself(path: str) -> Command:
     return builtin("dir", path + "*", switches="/b /ad")
 
 
-def build_pipe_steps(node: WindowsHost) -> list[tuple[str, Command]]:
+def build_pipe_steps(node: WindowsHost) -> Steps:
     """Ask for csi-proxy's pipes: by listing them, or on a node where that does not work by opening each."""
     if node.lists_pipes:
         return [("pipes", list_pipes(catalog.PIPE_PREFIX))]
@@ -116,7 +117,7 @@ def collect_pipes(answers: Answers) -> tuple[str, ...]:
     return tuple(opened) or parse.read_pipes(answers.text("pipes"), catalog.PIPE_PREFIX)
 
 
-def build_status_steps(node: WindowsHost, name: str, image: str = IMAGE) -> list[tuple[str, Command]]:
+def build_status_steps(node: WindowsHost, name: str, image: str = IMAGE) -> Steps:
     """The few questions that are asked again and again while a service starts or stops."""
     return [
         ("status", program("sc", "queryex", name)),
@@ -125,7 +126,7 @@ def build_status_steps(node: WindowsHost, name: str, image: str = IMAGE) -> list
     ]
 
 
-def build_observation_steps(desired: model.Desired, with_mounts: bool = False) -> list[tuple[str, Command]]:
+def build_observation_steps(desired: model.Desired, with_mounts: bool = False) -> Steps:
     """The whole observation of a node on which the service has its usual name and runs the desired release."""
     name, *other_names = catalog.SERVICE_NAMES
     steps = _build_service_steps(name)
@@ -212,7 +213,7 @@ def _read_access(
     return tuple((path, read[path]) for path in paths if path in read), tuple(p for p in paths if p not in read)
 
 
-def _build_saved_access_steps(path: str, file: str) -> list[tuple[str, Command]]:
+def _build_saved_access_steps(path: str, file: str) -> Steps:
     return [
         (f"saved {path}", discard_output(program("icacls", path, "/save", file))),
         (f"shown {path}", builtin("type", file)),
@@ -287,7 +288,7 @@ def observe(node: WindowsHost, desired: model.Desired, *, with_mounts: bool = Fa
     )
 
 
-def _build_second_steps(node: WindowsHost, answers: Answers) -> list[tuple[str, Command]]:
+def _build_second_steps(node: WindowsHost, answers: Answers) -> Steps:
     """Second queries for facts that the first one did not return; none on most nodes."""
     steps = [] if node.lists_pipes else build_pipe_steps(node)
     if parse.determine_boot_time(parse.read_clock_events(answers.text("boot"))) is None:
@@ -328,7 +329,7 @@ def list_smb_mappings(node: WindowsHost, *, uses_smb: bool) -> tuple[tuple[str, 
     return None
 
 
-def _build_detail_steps(name: str, executable: str) -> list[tuple[str, Command]]:
+def _build_detail_steps(name: str, executable: str) -> Steps:
     steps = _build_service_steps(name)
     path = _resolve_path(executable)
     if path is None:

@@ -12,13 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from . import model
-from .commands import Command, discard_output, program, tolerate
+from .commands import Command, Steps, discard_output, program, tolerate
 from .control import Control
 from .errors import NodeError, find_meaning
 from .model import HostSnapshot, Service
 from .observe import IMAGE
-
-LabelledSteps = list[tuple[str, Command]]
 
 
 def locate_parameters(name: str) -> str:
@@ -30,7 +28,7 @@ def set_value(key: str, name: str, value: str | int) -> Command:
     return discard_output(program("reg", "add", key, "/v", name, "/t", kind, "/d", data, "/f"))
 
 
-def build_remember_steps(service: Service) -> LabelledSteps:
+def build_remember_steps(service: Service) -> Steps:
     """Record the command line and process that a swap replaces."""
     key = locate_parameters(service.name)
     return [
@@ -39,7 +37,7 @@ def build_remember_steps(service: Service) -> LabelledSteps:
     ]
 
 
-def build_forget_steps(key: str) -> LabelledSteps:
+def build_forget_steps(key: str) -> Steps:
     return [
         (f"forget {value}", tolerate(program("reg", "delete", key, "/v", value, "/f")))
         for value in ("Previous", "PreviousPid")
@@ -89,7 +87,7 @@ class Rollback:
         if not target or current is None:
             return ""
         key = locate_parameters(current.name)
-        steps: LabelledSteps = []
+        steps: Steps = []
         if current.command_line != target:
             steps = [
                 *build_remember_steps(current),

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from . import model, parse
-from .commands import SYSTEM32, Command, builtin, discard_output, program, tolerate
+from .commands import SYSTEM32, Steps, builtin, discard_output, program, tolerate
 from .errors import CURL, DOWNLOAD, UNPACK, NodeError, build_directory_error, find_meaning
 from .node import Failure, WindowsHost
 from .plan import hide_url_secrets
@@ -39,7 +39,7 @@ def build_stage_dir(identity: str) -> str:
     return rf"{model.INSTALL_DIR}\stage-{identity}"
 
 
-def build_fetch_steps(source: model.ExecutableSource, identity: str) -> list[tuple[str, Command]]:
+def build_fetch_steps(source: model.ExecutableSource, identity: str) -> Steps:
     """The node downloads what :func:`render_fetch_input` names. Only options of curl 7.55.1, the oldest that Windows Server ships."""
     target = build_stage_dir(identity)
     return [
@@ -71,12 +71,12 @@ def probe(node: WindowsHost, desired: model.Desired, source: model.ExecutableSou
         raise explain_failure(node, desired, failure)
 
 
-def build_hash_steps(identity: str) -> list[tuple[str, Command]]:
+def build_hash_steps(identity: str) -> Steps:
     staged = rf"{build_stage_dir(identity)}\{_EXECUTABLE}"
     return [("hash", program("certutil", "-hashfile", staged, "SHA256"))]
 
 
-def _enter(target: str) -> list[tuple[str, Command]]:
+def _enter(target: str) -> Steps:
     """Make the directory anew and work in it. An earlier round of this run may have left one, which nothing uses any more."""
     drop = tolerate(builtin("rd", target, switches="/s /q"))
     return [("unstage", drop), ("stage", builtin("md", target)), ("enter", builtin("cd", target, switches="/d"))]
@@ -100,7 +100,7 @@ def remove_secrets(text: str, source: model.ExecutableSource | None) -> str:
     return text
 
 
-def build_push_steps(identity: str) -> list[tuple[str, Command]]:
+def build_push_steps(identity: str) -> Steps:
     """The node unpacks what comes on standard input. ``-f -`` is needed: tar's default archive is a tape."""
     target = build_stage_dir(identity)
     return [
