@@ -155,7 +155,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         try:
             require_packages()
             client = create_client(partial(get_api_client, **access), float(self.get_option("api_timeout")), named)
-            return observe(client, client.server, self.get_option("annotations"))
+            return observe(client, self.get_option("annotations"))
         except ClusterError as error:
             raise AnsibleParserError(str(error)) from error
 

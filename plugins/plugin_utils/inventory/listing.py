@@ -72,7 +72,7 @@ class InventoryHost:
 
 def list_hosts(observed: Observation, connection: str) -> Iterator[InventoryHost]:
     """Every host, in the order of names: Nodes first, then instances that are no Node. connection: the plugin's option."""
-    matchable = _build_matchable_nodes(observed)
+    matchable = [Node.from_addresses(node.name, node.addresses) for node in observed.nodes]
     of_node: dict[str, Instance] = {}
     strangers: dict[str, str] = {}
     for instance in observed.instances:
@@ -91,17 +91,6 @@ def list_hosts(observed: Observation, connection: str) -> Iterator[InventoryHost
     by_name = {instance.name: instance for instance in observed.instances}
     for name, because in sorted(strangers.items()):
         yield _list_instance(by_name[name], because, observed, connection)
-
-
-def _build_matchable_nodes(observed: Observation) -> list[Node]:
-    return [
-        Node.from_object({"metadata": {"name": node.name}, "status": {"addresses": _list_addresses(node)}})
-        for node in observed.nodes
-    ]
-
-
-def _list_addresses(node: InventoryNode) -> list[dict[str, str]]:
-    return [{"type": kind, "address": value} for kind, value in node.addresses]
 
 
 def _build_host(instance: Instance, nodes: Iterable[Node]) -> Host:
@@ -144,7 +133,7 @@ def _list_node(node: InventoryNode, instance: Instance | None, observed: Observa
             "os_image": node.os_image,
             "labels": dict(node.labels),
             "annotations": dict(node.annotations),
-            "addresses": _list_addresses(node),
+            "addresses": [{"type": kind, "address": value} for kind, value in node.addresses],
         },
         **_build_instance_variables(instance),
         **_build_connection_variables(addresses, observed, connection),

@@ -43,10 +43,17 @@ class Node:
     def from_object(cls, node: Mapping[str, Any]) -> Node:
         """Read a core/v1 Node (`status.addresses`: https://kubernetes.io/docs/reference/node/node-status/#addresses)."""
         listed = (node.get("status") or {}).get("addresses") or []
+        return cls.from_addresses(
+            node["metadata"]["name"], [(str(entry["type"]), str(entry["address"])) for entry in listed]
+        )
+
+    @classmethod
+    def from_addresses(cls, name: str, addresses: Iterable[tuple[str, str]]) -> Node:
+        """Sort a Node's addresses: (type, value)."""
         by_type: dict[bool, list[str]] = {True: [], False: []}
-        for entry in listed:
-            by_type[str(entry["type"]).endswith("IP")].append(str(entry["address"]))
-        return cls(name=node["metadata"]["name"], host_names=tuple(by_type[False]), addresses=tuple(by_type[True]))
+        for kind, value in addresses:
+            by_type[kind.endswith("IP")].append(value)
+        return cls(name=name, host_names=tuple(by_type[False]), addresses=tuple(by_type[True]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,11 @@ from collections.abc import Iterable
 from ..catalog.wmco import OPERATOR_NAMESPACE
 from ..kube import kinds
 from ..kube.client import Client
+from .address import INSTANCE
 from .observation import Observation
 
-INSTANCES = "windows-instances"
 
-
-def observe(client: Client, server: str, annotations: Iterable[str]) -> Observation:
+def observe(client: Client, annotations: Iterable[str]) -> Observation:
     """Read Windows Nodes, CSINodes and the ConfigMap of instances.
 
     Raises ClusterError, whose text names the rule that is missing: half an inventory is called none.
@@ -24,11 +23,11 @@ def observe(client: Client, server: str, annotations: Iterable[str]) -> Observat
     nodes = client.list_windows_nodes()
     csi_nodes = client.list(kinds.CSI_NODE).items
     return Observation.from_objects(
-        server=server,
+        server=client.server,
         read_at=client.now().isoformat(timespec="seconds"),
         kubernetes=kubernetes,
         nodes=nodes,
         csi_nodes=csi_nodes,
-        instances=client.get(kinds.CONFIG_MAP, INSTANCES, OPERATOR_NAMESPACE),
+        instances=client.get(kinds.CONFIG_MAP, INSTANCE, OPERATOR_NAMESPACE),
         annotations=annotations,
     )

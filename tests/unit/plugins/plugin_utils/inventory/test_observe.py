@@ -41,7 +41,8 @@ class Server:
 def observed(server: Server) -> Observation:
     clock = Clock()
     client = Client(server, retry_for=5, clock=clock, sleep=clock.sleep)
-    return observe(client, SERVER, annotations=())
+    client.server = SERVER
+    return observe(client, annotations=())
 
 
 def test_four_reads_and_no_node_of_another_system() -> None:
