@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, repeat
@@ -62,6 +62,23 @@ class Waits:
             if current_time >= due:
                 self._due[condition.text] = (current_time + next(following), following)
                 self._notify(str(condition))
+
+
+def wait_until_clear(
+    find: Callable[[], Sequence[str]], timeout: float, notify: Callable[[str], None], pause: float,
+    clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep,
+) -> Sequence[str]:  # fmt: skip
+    """Wait until nothing is awaited any more, with progress; return what still is after timeout seconds.
+
+    find: reads what is awaited, each as text. pause: seconds between two reads, for what nothing notifies of.
+    """
+    waits, began = Waits(notify), clock()
+    while True:
+        awaited, waited = find(), clock() - began
+        if not awaited or waited >= timeout:
+            return awaited
+        waits.report(*(WaitCondition(text, waited, timeout) for text in awaited))
+        sleep(min(pause, timeout - waited))
 
 
 @contextmanager

@@ -6,14 +6,13 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from ..base.text import join_lines
-from ..base.waiting import WaitCondition, Waits, report_progress
+from ..base.waiting import report_progress, wait_until_clear
 from ..kube import kinds
 from ..kube.client import Client
 from ..kube.errors import ClusterError
@@ -191,11 +190,6 @@ class VolumeReader:
         ))  # fmt: skip
 
     def _wait_until(self, probe: Callable[[], bool], condition: str, trouble: Callable[[], ClusterError]) -> None:
-        began, waits = time.monotonic(), Waits(self._notify)
-        while not probe():
-            waited = time.monotonic() - began
-            if waited > self._timeout:
-                raise trouble()
-            waits.report(WaitCondition(f"waiting until {condition}", waited, self._timeout))
-            # Between two reads; the deadline is above.
-            time.sleep(_LOOK)
+        awaited = [f"waiting until {condition}"]
+        if wait_until_clear(lambda: [] if probe() else awaited, self._timeout, self._notify, _LOOK):
+            raise trouble()

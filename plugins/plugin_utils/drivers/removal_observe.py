@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from ..base.waiting import WaitCondition, Waits
+from ..base.waiting import wait_until_clear
 from ..catalog.base import Driver
 from ..kube import kinds
 from ..kube.client import Client
@@ -76,13 +76,12 @@ def wait_until_gone(client: Client, daemon_set: dict[str, Any], deadline: float,
     """Whether a DaemonSet, and so its pods, is gone by the deadline: it is deleted after them. notify: progress callback."""
     metadata = daemon_set["metadata"]
     name, namespace, uid = metadata["name"], metadata["namespace"], metadata["uid"]
-    waits, began = Waits(notify), time.monotonic()
-    while (live := client.get(kinds.DAEMON_SET, name, namespace)) is not None and live["metadata"]["uid"] == uid:
-        waited = time.monotonic() - began
-        if waited >= deadline - began:
-            return False
+
+    def find_pods() -> list[str]:
+        live = client.get(kinds.DAEMON_SET, name, namespace)
+        if live is None or live["metadata"]["uid"] != uid:
+            return []
         pods = int((live.get("status") or {}).get("currentNumberScheduled") or 0)
-        message = f"waiting until the pods of DaemonSet {namespace}/{name} end, {pods} left"
-        waits.report(WaitCondition(message, waited, deadline - began))
-        time.sleep(_LOOK_AGAIN)
-    return True
+        return [f"waiting until the pods of DaemonSet {namespace}/{name} end, {pods} left"]
+
+    return not wait_until_clear(find_pods, deadline - time.monotonic(), notify, _LOOK_AGAIN)

@@ -10,10 +10,10 @@ being mounted, unmounted or resized. Running pods keep their mounts while it is 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ..base.waiting import WaitCondition, Waits
+from ..base.waiting import wait_until_clear
 from . import kinds
 from .client import Client
 from .labels import CORDONED
@@ -75,13 +75,10 @@ def wait_until_idle(
     notify: Callable[[str], None],
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-) -> list[str]:
+) -> Sequence[str]:
     """What is in flight on a Node, once nothing is or the time is over."""
-    waits, began = Waits(notify), clock()
-    while True:
-        busy, waited = find_volume_operations(client, node), clock() - began
-        if waited >= timeout or not busy:
-            return busy
-        waits.report(*(WaitCondition(f"{node}: waiting, {why}", waited, timeout) for why in busy))
-        # Operations in flight belong to others; their time limit is checked above.
-        sleep(min(_LOOK_AGAIN, timeout - waited))
+
+    def report(line: str) -> None:
+        notify(f"{node}: waiting, {line}")
+
+    return wait_until_clear(lambda: find_volume_operations(client, node), timeout, report, _LOOK_AGAIN, clock, sleep)

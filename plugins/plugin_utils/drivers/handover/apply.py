@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...base.waiting import WaitCondition, Waits
+from ...base.waiting import WaitCondition, Waits, wait_until_clear
 from ...catalog.base import Driver
 from ...kube import kinds
 from ...kube.apply import Applier
@@ -89,7 +89,7 @@ class HandoverExecutor:
         self, client: Client, driver: Driver, definition: Mapping[str, Any] | None, notify: Callable[[str], None]
     ) -> None:
         self._client = client
-        self._waits = Waits(notify)
+        self._notify, self._waits = notify, Waits(notify)
         self._driver = driver
         self._definition = definition
         self._namespace = str(definition["metadata"]["namespace"]) if definition is not None else ""
@@ -303,12 +303,10 @@ class HandoverExecutor:
 
     def wait_until(self, condition: str, is_met: Callable[[], bool], deadline: float, message: str) -> None:
         """Wait until is_met() is true, with progress; ClusterError after the deadline."""
-        began = time.monotonic()
-        while not is_met():
-            if time.monotonic() > deadline:
-                raise ClusterError(message, "timeout")
-            self.report_wait(condition, began, deadline)
-            time.sleep(_LOOK_AGAIN)
+        awaited = [f"waiting until {condition}"]
+        timeout = deadline - time.monotonic()
+        if wait_until_clear(lambda: [] if is_met() else awaited, timeout, self._notify, _LOOK_AGAIN):
+            raise ClusterError(message, "timeout")
 
     def report_wait(self, condition: str, began: float, deadline: float) -> None:
         """Report what the run waits for. began, deadline: values of time.monotonic."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -51,7 +52,7 @@ def test_the_wait_ends_when_nothing_is_in_flight_or_with_its_time() -> None:
     messages: list[str] = []
     clock = Clock()
 
-    def waited(*answers: Response, timeout: float) -> list[str]:
+    def waited(*answers: Response, timeout: float) -> Sequence[str]:
         return wait_until_idle(Client(Script(*answers)), "win-1", timeout, messages.append, clock, clock.sleep)
 
     assert waited(starting, none, timeout=12) == []
