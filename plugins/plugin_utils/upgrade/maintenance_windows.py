@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta
+from datetime import datetime, time, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -26,16 +26,18 @@ class MaintenanceWindow:
 
     def measure_time_left(self, current_time: datetime) -> timedelta | None:
         """Return how long the window stays open, None while it is closed."""
-        local_time = current_time.astimezone(self.zone)
-        for days_back in (0, 1):
-            day = local_time.date() - timedelta(days=days_back)
+        today = current_time.astimezone(self.zone).date()
+        for day in (today, today - timedelta(days=1)):
             if day.weekday() not in self.days:
                 continue
-            opens = datetime.combine(day, self.opens, self.zone)
             last = day + timedelta(days=1) if self.closes <= self.opens else day
-            closes = datetime.combine(last, self.closes, self.zone)
-            if opens <= local_time < closes:
-                return closes - local_time
+            # Times of one zone are compared as its clocks show them, also in the night in which these change.
+            opens, closes = (
+                datetime.combine(date, hour, self.zone).astimezone(timezone.utc)
+                for date, hour in ((day, self.opens), (last, self.closes))
+            )
+            if opens <= current_time < closes:
+                return closes - current_time
         return None
 
 

@@ -34,6 +34,11 @@ def at(text: str) -> datetime:
         ("20:00-22:00", "Europe/Berlin", "2026-11-21 20:30", 30),
         ("20:00-22:00", "Europe/Berlin", "2026-07-21 18:30", 90),
         ("20:00-22:00", "Europe/Berlin", "2026-07-21 20:30", None),
+        # The clocks go from 02:00 to 03:00, and in autumn from 03:00 to 02:00.
+        ("22:00-04:00", "Europe/Berlin", "2026-03-29 00:30", 90),
+        ("22:00-04:00", "Europe/Berlin", "2026-10-25 00:30", 150),
+        ("01:00-02:30", "Europe/Berlin", "2026-10-25 00:15", 15),
+        ("01:00-02:30", "Europe/Berlin", "2026-10-25 01:15", None),
     ],
 )
 def test_how_long_it_stays_open(window: str, zone: str, now: str, minutes: int | None) -> None:
