@@ -69,9 +69,12 @@ def begin(desired: UpgradeRequest, observed: UpgradeObservation, confirmed: Sequ
         raise UpgradeRefusedError("\n".join(problems))
     unproven = desired.hook == "wmco" and wmco.find_path(chosen, desired.target).csi_proxy != "kept"
     order = [node.name for node in sorted(chosen, key=lambda node: _rank(node, desired, unproven))]
+    # Nodes with the target release are only verified: the canary is the first node that this upgrade changes.
+    upgraded = sum(has_reached(node, desired.target) for node in chosen)
+    batches = [(0, order[:upgraded]), *enumerate(split_batches(order[upgraded:], desired.batches))]
     entries = [
         NodeEntry(node, number, kubelet=observed.nodes[node].kubelet, wmco=observed.nodes[node].version)
-        for number, batch in enumerate(split_batches(order, desired.batches))
+        for number, batch in batches
         for node in batch
     ]
     return Journal(

@@ -247,6 +247,17 @@ def test_pauses_end_the_run_in_order_until_an_approval() -> None:
     assert set(decision.journal.confirmed) == {"canary"}
 
 
+def test_a_node_that_has_the_target_release_is_not_the_canary() -> None:
+    """It is only verified. The canary is the first node that the tasks change, alone, and the pause comes after it."""
+    world = in_batches(kubelets(nodes=4, batches=("1", "100%"), rules=UpgradeRules(pause=("canary",))))
+    world.boxes["win-4"].kubelet = "v1.27.3"
+    assert world.run().journal.approval == "canary"
+    assert world.hooked == ["win-3"]
+    assert world.run(("canary",)).journal.state == "finished"
+    assert world.hooked == ["win-3", "win-1", "win-2"]
+    world.converged()
+
+
 def test_outside_its_hours_nothing_begins_and_what_is_begun_is_ended() -> None:
     world = kubelets(rules=UpgradeRules(budget=60, windows=(parse_window("20:00-20:02", "UTC"),)))
     decision = world.run()
