@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -147,41 +147,48 @@ class ActionModule(ActionBase):
 
     def _find_wrong_values(self, playbook: str, windows: list[str], inputs: Mapping[str, Any]) -> Iterator[str]:
         """A sentence for each wrong value of a host, and for each of which the run would use the value of another host."""
-        checked: list[Mapping[str, Any]] = []
+        drivers = DRIVERS if playbook in names.TAKE_DRIVERS else ()
+        options = {option for driver in drivers for option in driver_options.map_variables(driver)}
+        used, checked = {**self._read_outside(self._target, options), **inputs}, list[Mapping[str, Any]]()
         for host in [*windows, "localhost"]:
-            templates = {name: value for name, value in self._set_outside(host).items() if name in INPUTS}
+            templates = {
+                name: value for name, value in self._set_outside(host).items() if name in INPUTS or name in options
+            }
             if templates in checked:
                 continue
             checked.append(templates)
-            values = {name: self._hostvars[host][name] for name in templates}
+            values = self._read_outside(host, templates)
             yield from list_wrong_inputs(values)
-            if host in windows and host in self._limited and playbook in ON_HOSTS:
-                yield from self._find_other_values(playbook, host, values, inputs)
+            if host in windows and host in self._limited:
+                yield from self._find_other_values(playbook, host, values, used)
+
+    def _read_outside(self, host: str, variable_names: Collection[str]) -> dict[str, Any]:
+        """Variables of a host that are set outside the playbook, without blank ones."""
+        values = {name: self._hostvars[host][name] for name in self._set_outside(host) if name in variable_names}
+        return {name: value for name, value in values.items() if not is_blank(value)}
 
     def _find_other_values(
-        self, playbook: str, host: str, values: Mapping[str, Any], inputs: Mapping[str, Any]
+        self, playbook: str, host: str, values: Mapping[str, Any], used: Mapping[str, Any]
     ) -> Iterator[str]:
-        """A sentence for each input that has another value for a host than for the one whose values the run uses."""
-        host_inputs = {name: value for name, value in values.items() if not is_blank(value)}
-        chosen = host_inputs.get("kubewin_hosts", self._pattern)
-        if chosen != self._pattern and "kubewin_hosts" not in self._of_play:
+        """A sentence for each variable that has another value for a host than for the one whose values the run uses (used)."""
+        expected = "expected one value. Set it for all hosts and localhost, such as in group_vars/all, or with -e."
+        chosen = values.get("kubewin_hosts", self._pattern)
+        takes_hosts = playbook in INPUTS["kubewin_hosts"].playbooks
+        if takes_hosts and chosen != self._pattern and "kubewin_hosts" not in self._of_play:
             # Read on localhost, which a group of Windows hosts does not include.
-            yield (
-                f"kubewin_hosts is {chosen} for {host} and {self._pattern} for localhost, expected one value. Set it for all hosts "
-                "and localhost, such as in group_vars/all, or with -e."
-            )
-        for name in sorted(
-            (host_inputs.keys() | inputs.keys()) - self._of_play.keys() - {"kubewin_node_name", "kubewin_hosts"}
-        ):
-            if playbook in INPUTS[name].playbooks and host_inputs.get(name) != inputs.get(name):
-                if INPUTS[name].secret:
-                    yield (
-                        f"{name} differs between {host} and {self._target}, expected one value for all hosts of a run. Use an "
-                        "inventory and a run for each cluster."
-                    )
-                    continue
-                host_value, used = host_inputs.get(name, "not set"), inputs.get(name, "not set")
-                yield f"{name} is {host_value} for {host} and {used} for {self._target}, expected one value for all hosts of a run."
+            yield f"kubewin_hosts is {chosen} for {host} and {self._pattern} for localhost, {expected}"
+        set_names = set(values)
+        if playbook in ON_HOSTS or used.get("kubewin_upgrade_hook") == "tasks":
+            # Some of its tasks use the variables of that host.
+            set_names |= used.keys()
+        for name in sorted(set_names - self._of_play.keys() - {"kubewin_node_name", "kubewin_hosts"}):
+            value, used_value = values.get(name, "not set"), used.get(name, "not set")
+            if value == used_value or (name in INPUTS and playbook not in INPUTS[name].playbooks):
+                continue
+            if name in INPUTS and INPUTS[name].secret:
+                yield f"{name} differs between {host} and {self._target}, {expected} Use an inventory and a run for each cluster."
+            else:
+                yield f"{name} is {value} for {host} and {used_value} for {self._target}, {expected}"
 
     def _set_outside(self, host: str) -> Mapping[str, Any]:
         """A host's variables of the inventory and extra variables, without those that tasks of this run registered or set."""
@@ -239,7 +246,8 @@ def _find_nameless_words() -> Iterator[str]:
             meant = f" Did you mean kubewin_drivers={','.join(drivers)}?" if set(drivers) <= set(DRIVERS) else ""
             yield (
                 f"-e {' '.join(f'{name}=...' for name in pairs) or '...'} has words without a name, which Ansible drops, "
-                f"expected name=value. Separate the entries of a list with commas, without spaces, and quote a value that contains spaces.{meant}"
+                "expected name=value. Separate the entries of a list with commas, without spaces. Quote a value with spaces within "
+                f"the quotes of the shell: -e \"name='one two'\".{meant}"
             )
 
 

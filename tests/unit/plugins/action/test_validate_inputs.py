@@ -168,7 +168,8 @@ def test_hosts_with_different_values_are_refused() -> None:
     hostvars = HostVars({"lin-1": {"kubewin_hosts": "all"}, "win-1": other, "localhost": {"kubewin_hosts": "all"}})
     problems = problems_of("enable_csi", {}, hostvars)
     assert problems == [
-        "kubewin_allow_downgrade is yes for win-1 and not set for lin-1, expected one value for all hosts of a run."
+        "kubewin_allow_downgrade is yes for win-1 and not set for lin-1, expected one value. Set it for all hosts and localhost, such as "
+        "in group_vars/all, or with -e."
     ]
     assert problems_of("preflight", {}, hostvars) == []
 
@@ -181,6 +182,52 @@ def test_different_values_that_may_be_secret_are_refused_without_the_values() ->
     assert "kubewin_kubeconfig differs between win-1 and lin-1" in result["msg"]
     assert "Use an inventory and a run for each cluster." in result["msg"]
     assert "t0ken" not in str(result)
+
+
+@pytest.mark.parametrize(
+    ("playbook", "given"),
+    [
+        ("handover", {"kubewin_drivers": "smb", "kubewin_handover": "to_platform"}),
+        ("convert_volumes", {"kubewin_convert_claims": "shop/data"}),
+        ("upgrade", {}),
+    ],
+)
+def test_variables_that_only_the_windows_hosts_have_are_refused_where_a_run_works_on_localhost(
+    playbook: str, given: dict[str, Any]
+) -> None:
+    """Otherwise the run would work on the cluster of the default kubeconfig."""
+    for_all = {"kubewin_hosts": "win", **given}
+    own = {**for_all, "kubewin_kubeconfig": "./other", "kubewin_cluster_only": False, "csi_proxy_version": "1.3.0"}
+    hostvars = HostVars({"lin-1": for_all, "win-1": own, "localhost": for_all})
+    (problem,) = problems_of(playbook, {}, hostvars)
+    assert problem.startswith(
+        "kubewin_kubeconfig differs between win-1 and localhost, expected one value. Set it for all"
+    )
+    hostvars["localhost"] = own
+    assert problems_of(playbook, {}, hostvars) == []
+
+
+def test_variables_that_only_localhost_has_are_refused_where_a_run_also_works_on_hosts(tmp_path: Path) -> None:
+    tasks = tmp_path / "one-node.yml"
+    tasks.write_text("[{ansible.builtin.debug: }]", encoding="utf-8")
+    for_all = {"kubewin_hosts": "win", "kubewin_upgrade_hook": "tasks", "kubewin_upgrade_tasks": str(tasks)}
+    hostvars = HostVars({"lin-1": {}, "win-1": for_all, "localhost": {**for_all, "kubewin_context": "blue"}})
+    (problem,) = problems_of("upgrade", {}, hostvars)
+    assert problem.startswith("kubewin_context is not set for win-1 and blue for localhost, expected one value.")
+
+
+@pytest.mark.parametrize(
+    ("playbook", "target", "other"),
+    [("enable_csi", "lin-1", "win-1"), ("handover", "localhost", "lin-1")],
+)
+def test_a_drivers_options_that_differ_between_hosts_are_refused(playbook: str, target: str, other: str) -> None:
+    """A driver has one DaemonSet: the options of one host count for all."""
+    for_all = {"kubewin_hosts": "all", "kubewin_drivers": "smb", "kubewin_handover": "to_platform"}
+    hosts = {name: dict(for_all) for name in ("lin-1", "win-1", "localhost")}
+    hosts[other]["smb_csi_image_mirror"] = "registry.example.com"
+    (problem,) = problems_of(playbook, {}, HostVars(hosts))
+    assert problem.startswith(f"smb_csi_image_mirror is registry.example.com for {other} and not set for {target}, ")
+    assert problems_of("preflight", {}, HostVars(hosts)) == []
 
 
 def test_a_pattern_that_only_a_group_has_is_refused() -> None:
