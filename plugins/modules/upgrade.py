@@ -11,8 +11,8 @@ version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
   - Takes Windows nodes one by one, or in batches after a canary, through an upgrade, and keeps a journal in the cluster. It cordons a
-    node, drains it as C(kubectl drain) does, waits until it is Ready, waits until the drivers work, verifies a volume, uncordons the node,
-    and waits for its workloads.
+    node, drains it as C(kubectl drain --delete-emptydir-data) does, waits until it is Ready, waits until the drivers work, verifies a
+    volume, uncordons the node, and waits for its workloads.
   - The playbook C(kubewin.csi.upgrade) runs its steps. You can write the play yourself; the steps V(begin) and V(finish) of O(step) are
     enough for that.
   - Writes the journal before each change, so that the next run continues at the same node and step after a crash. A Lease keeps a

@@ -86,7 +86,7 @@ def _repeat_extra_variables(extra: Sequence[str], name: str, arguments: Sequence
         for word in _split_assignments(words):
             key = word.partition("=")[0]
             if _is_harmless(word) and name in INPUTS[key].playbooks and key not in argument_names:
-                yield from ("-e", word)
+                yield from ("-e", _quote_blanks(word))
 
 
 def lacks_extra_variables(extra: Sequence[str]) -> bool:
@@ -108,7 +108,13 @@ def _split_assignments(words: str) -> list[str]:
         return [words]
 
 
+def _quote_blanks(word: str) -> str:
+    """An assignment for -e: Ansible splits it again, and would drop what follows a blank."""
+    key, _equals, value = word.partition("=")
+    return f'{key}="{value}"' if len(value.split()) > 1 else word
+
+
 def _is_harmless(word: str) -> bool:
     """Whether it sets an input of ours to plain text; other variables, and a kubeconfig with all that it holds, may be secret."""
     key, equals, value = word.partition("=")
-    return bool(equals) and key in INPUTS and not set(value) & set("{\n")
+    return bool(equals) and key in INPUTS and not set(value) & set('{\n"')

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which pods leave a node, and what keeps those that do not. The rules are those of kubectl drain. Pure."""
+"""Which pods leave a node, and what keeps those that do not, by the rules of kubectl drain --delete-emptydir-data. Pure."""
 
 from __future__ import annotations
 

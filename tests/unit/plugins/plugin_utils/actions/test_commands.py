@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import shlex
+from itertools import pairwise
 from typing import Any
 
+from ansible.parsing.splitter import parse_kv
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.commands import (
     Invocation,
     lacks_extra_variables,
@@ -38,6 +41,16 @@ def test_limit_files_and_harmless_variables_are_repeated_and_nothing_else() -> N
     )
     assert lacks_extra_variables(run.extra)
     assert not lacks_extra_variables(("@my vars.yml", "kubewin_context=prod"))
+
+
+def test_a_value_with_blanks_is_repeated_as_ansible_reads_it() -> None:
+    given = {"kubewin_upgrade_windows": "Sat,Sun 22:00-04:00; Wed 20:00-23:00", "kubewin_upgrade_hook": "none"}
+    run = typed(" ".join(f"{name}='{value}'" for name, value in given.items()))
+    program, *words = shlex.split(render_command(run, "upgrade"))
+    assert program == "ansible-playbook"
+    assert [parse_kv(value) for option, value in pairwise(words) if option == "-e"] == [
+        {name: value} for name, value in given.items()
+    ]
 
 
 def test_a_kubeconfig_that_is_given_as_what_it_holds_is_not_repeated() -> None:
