@@ -176,7 +176,7 @@ class ActionModule(ClusterAction):
         arguments = {**self._options["verify"], "drivers": self._list_drivers(), "nodes": list(nodes)}
         arguments |= {"move": move, "tolerations": tolerations}
         options = self.read_options("verify", read_argument_spec(verification.DOCUMENTATION), arguments)
-        verify(self.connect(options), parse_request(options), self, {})
+        verify(self.connect(options), parse_request(options), self, {}, check_mode=self.check_mode)
 
     def read_data(self, claims: Collection[str], *, compare: bool) -> Mapping[str, Any]:
         """List each volume through the pod that uses it. One that cannot be read is reported; the others are processed."""
@@ -187,6 +187,8 @@ class ActionModule(ClusterAction):
             claims=list(claims), keep_going=True, compare=compare, append_only=self._options["append_only"], **pod_options,
         )  # fmt: skip
         run.refuse()
+        if self.check_mode:
+            return {}
         if not compare:
             # Baselines from before the first node belong to an earlier attempt.
             run.forget(dry_run=False)

@@ -29,7 +29,7 @@ class UpgradeStepError(Exception):
 
 
 class Features(Protocol):
-    """The other features that an upgrade calls. Each raises an error if it fails."""
+    """The other features that an upgrade calls. Each raises an error if it fails, in check mode if it would be refused."""
 
     def report_readiness(self) -> None: ...
 
@@ -82,6 +82,7 @@ class UpgradeSteps:
                 self._screen.warn(locked)
             if _is_new(journal) and options["step"] == "prepare":
                 self._features.report_readiness()
+                self._verify_and_save(journal)
 
     def prepare(self) -> None:
         """Check readiness, verify every node and save baselines before the first node."""
@@ -93,6 +94,11 @@ class UpgradeSteps:
         if not self._options["unproven_canary"]:
             self._features.report_readiness()
             self._features.wait_for_drivers()
+        self._verify_and_save(journal)
+
+    def _verify_and_save(self, journal: Journal) -> None:
+        """Verify every node and save baselines, as far as the mode allows: check mode only finds out what is refused."""
+        if not self._options["unproven_canary"]:
             self._features.verify([entry.node for entry in journal.nodes])
         if self._options["data"] and journal.before.volumes:
             self._features.read_data(journal.before.volumes, compare=False)

@@ -48,3 +48,26 @@ def test_a_pause_is_no_failure() -> None:
     result: dict[str, Any] = {}
     assert end(result, "paused", ["an approval is required"]) == ["settle"]
     assert result["outcome"] == "paused"
+
+
+@pytest.mark.parametrize("unproven_canary", [False, True])
+def test_check_mode_refuses_what_the_run_would_refuse_before_the_first_node(unproven_canary: bool) -> None:
+    before: Any = SimpleNamespace(volumes=["shop/data"])
+    journal = Journal("nine", "none", UpgradeTarget(), "", (NodeEntry("win-1", 0),), before=before)
+    called = list[str]()
+    features: Any = SimpleNamespace(
+        report_readiness=lambda: called.append("readiness"),
+        verify=lambda nodes: called.append(f"verify {nodes}"),
+        read_data=lambda claims, compare: called.append(f"data {[*claims]} {compare}"),
+    )
+    upgrade: Any = SimpleNamespace(
+        refuse=lambda: called.append("permissions"),
+        plan=lambda: (journal, []),
+        journal_store=SimpleNamespace(location="ConfigMap kubewin/nine"),
+        lease=SimpleNamespace(find_other_run=lambda: ""),
+    )
+    options = {"step": "prepare", "hosts": {}, "hook": "none", "data": True, "unproven_canary": unproven_canary}
+    screen: Any = SimpleNamespace(show=lambda *_lines: None)
+    UpgradeSteps(upgrade, features, options, screen, {}).plan(check_mode=True)
+    verified = [] if unproven_canary else ["verify ['win-1']"]
+    assert called == ["permissions", "readiness", *verified, "data ['shop/data'] False"]
