@@ -24,15 +24,14 @@ Binding: TypeAlias = "tuple[str, str | None]"
 
 
 def require_roles(client: Client, bindings: Sequence[Binding], work: str) -> None:
-    """Refuse a run without the rules of shipped ClusterRoles, or in a namespace that does not exist, before its first change.
+    """Refuse a run without the rules of shipped ClusterRoles, or in a namespace that cannot be used, before its first change.
 
     work: such as "an upgrade". ClusterError refused for a namespace, forbidden with the missing rules and the commands that bind the roles.
     """
     for namespace in dict.fromkeys(namespace for _role, namespace in bindings if namespace):
-        if not exists(client, namespace):
+        if problem := explain_unusable(client, namespace):
             raise ClusterError(
-                f"Namespace {namespace}: it does not exist, expected the namespace for {work}; nothing was changed. Correct "
-                f"its name, or create it: kubectl create namespace {namespace}",
+                f"Namespace {namespace}: it {problem[0]}, expected the namespace for {work}; nothing was changed. {problem[1]}",
                 "refused",
             )
     missing = find_missing_rules(client, bindings)
@@ -70,14 +69,19 @@ def list_bind_commands(bindings: Iterable[Binding], user: str) -> tuple[str, ...
     return tuple(bind_command(role, namespace or "", user) for role, namespace in bindings)
 
 
-def exists(client: Client, namespace: str) -> bool:
-    """Whether a namespace exists, True where this account may not read it."""
+def explain_unusable(client: Client, namespace: str) -> tuple[str, str] | None:
+    """Why nothing can be created in a namespace, and the remedy; None where it can, or where this account may not read it."""
     try:
-        return client.get(kinds.NAMESPACE, namespace) is not None
+        live = client.get(kinds.NAMESPACE, namespace)
     except ClusterError as error:
         if error.status != 403:
             raise
-        return True
+        return None
+    if live is None:
+        return "does not exist", f"Correct its name, or create it: kubectl create namespace {namespace}"
+    if "deletionTimestamp" in live["metadata"]:
+        return "is being deleted", "Wait until it is deleted and create it again, or set another one."
+    return None
 
 
 def load_roles() -> dict[str, Mapping[str, Any]]:

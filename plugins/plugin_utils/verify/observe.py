@@ -32,14 +32,9 @@ def read_plan(client: Client, request: VerifyRequest) -> VerifyPlan:
 
 def refuse(client: Client, decided: VerifyPlan, scope: RunScope) -> None:
     """Raise ClusterError for everything that would fail after the first object is created."""
-    refusals = list(decided.refusals)
-    if not scope.owns_namespace:
-        live = client.get(kinds.NAMESPACE, scope.namespace)
-        if live is not None and "deletionTimestamp" in live["metadata"]:
-            refusals.append(f"Namespace {scope.namespace} is being deleted. Wait for that, or set another one.")
     pods_namespace = None if scope.owns_namespace else scope.namespace
     bindings = [("kubewin-csi-verify", None), ("kubewin-csi-verify-pods", pods_namespace)]
     bindings += [("kubewin-csi-verify-namespace", None)] if scope.owns_namespace else []
     require_roles(client, bindings, "a verification")
-    if refusals:
-        raise ClusterError("\n".join(refusals), "refused")
+    if decided.refusals:
+        raise ClusterError("\n".join(decided.refusals), "refused")

@@ -27,15 +27,17 @@ class Server:
     """An API server with namespaces that allows all but some things. user: as it names the account, None below Kubernetes 1.28."""
 
     def __init__(
-        self, *refused: str, namespaces: tuple[str, ...] = ("shop", "kubewin"), user: str | None = WHO
+        self, *refused: str, namespaces: tuple[str, ...] = ("shop", "kubewin"), user: str | None = WHO, ending: str = ""
     ) -> None:
         self.refused, self.namespaces, self.user, self.asked = refused, namespaces, user, list[dict[str, Any]]()
+        self.ending = ending
 
     def request(self, method: str, path: str, body: Any = None, **params: Any) -> Response:
         if method == "GET":
-            if path.rpartition("/")[2] not in self.namespaces:
+            name = path.rpartition("/")[2]
+            if name not in self.namespaces:
                 raise ApiError(404)
-            return Response({"metadata": {}})
+            return Response({"metadata": {"deletionTimestamp": "2026-11-21T20:00:00Z"} if name == self.ending else {}})
         if path.endswith("selfsubjectreviews"):
             if self.user is None:
                 raise ApiError(404)
@@ -112,6 +114,15 @@ def test_a_mistyped_namespace_is_no_list_of_missing_rules() -> None:
         assert error.reason == "refused"
         assert str(error).startswith("Namespace shpo: it does not exist")
         assert server.asked == []
+
+
+def test_a_namespace_that_is_being_deleted_is_refused() -> None:
+    error = refused(Server("patch nodes", ending="shop"))
+    assert error.reason == "refused"
+    assert str(error) == (
+        "Namespace shop: it is being deleted, expected the namespace for an upgrade; nothing was changed. Wait until it is deleted and "
+        "create it again, or set another one."
+    )
 
 
 def test_objects_that_a_run_does_not_need_are_not_asked_for() -> None:
