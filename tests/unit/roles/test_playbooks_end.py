@@ -47,6 +47,13 @@ def test_a_play_that_fails_sums_up(play: dict[str, Any]) -> None:
         assert survives or any(map(is_end, rescue)), f"{task['name']}: a failure ends without a summary"
 
 
+def test_no_setting_of_the_user_runs_a_play_host_by_host() -> None:
+    """Ansible's strategies free and host_pinned know neither run_once nor any_errors_fatal."""
+    files = [*ROOT.glob("playbooks/*.yml"), *ROOT.glob("playbooks/plays/*.yml")]
+    found = [play for file in files for play in yaml.safe_load(file.read_text(encoding="utf-8")) if "tasks" in play]
+    assert [play["name"] for play in found if play["hosts"] != "localhost" and play.get("strategy") != "linear"] == []
+
+
 def test_the_end_of_a_failed_run_fails() -> None:
     summary, fail = yaml.safe_load((ROOT / "playbooks" / "tasks" / "end.yml").read_text(encoding="utf-8"))
     assert summary["tags"] == fail["tags"] == ["always"]
