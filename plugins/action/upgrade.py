@@ -19,6 +19,7 @@ from ..modules import upgrade as module
 from ..modules import verify as verification
 from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
 from ..plugin_utils.actions.conclusion import describe_failure
+from ..plugin_utils.actions.host_results import describe_unusable
 from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ..plugin_utils.data.run import DataRun, check_options
 from ..plugin_utils.drivers.installed import find_node_plugins
@@ -60,6 +61,7 @@ class ActionModule(ClusterAction):
         )
         batch = self.task_vars["ansible_play_batch"]
         if step == "prepare":
+            self.show(*describe_unusable(self.task_vars))
             named = ".".join(f"{key}-{release}" for key, release in self.inputs["upgrade_target"].items())
             return {"hosts": matched, "name": self.inputs["upgrade_name"] or named or "nodes"}
         if step == "begin":
@@ -86,6 +88,8 @@ class ActionModule(ClusterAction):
             name = self._task.args["plan"]["options"]["name"]
             self.set_statistic("kubewin_upgrade", {"name": name, "data": self.result.get("data") or [], **state})
             self.result["outcome"] = "failed" if failed else "paused" if ending == "paused" else "done"
+            if ending == "paused":
+                self.result["lines"] = [*self.result["lines"], *describe_unusable(self.task_vars)]
 
     def work(self, options: Mapping[str, Any]) -> None:
         """Perform the step; failed unless the play may go on to its next task."""

@@ -175,7 +175,7 @@ def test_what_tasks_do_to_an_upgrade(four: Lab, tmp_path: Path, core: str) -> No
     limited = story.run("--limit", "win-1,localhost")
     story.ends_in_order(limited, 0, "paused")
     assert story.steps == {"win-1": "done", **dict.fromkeys(NODES[1:], "waiting")}
-    assert "win-2, win-3, win-4 had no host in this run" in journal(four, story.name)["why"]
+    assert "win-2, win-3, win-4: no host that this run could read" in journal(four, story.name)["why"]
     assert "--limit" not in limited.summary["next"][0]
 
     paused = story.run(kubewin_upgrade_pause="canary")

@@ -178,6 +178,16 @@ def read_hosts(task_vars: Mapping[str, Any], **registered: Any) -> list[HostResu
     return build_results(hosts, {host: _read_variables(task_vars["hostvars"], host) for host in hosts}, **registered)
 
 
+def describe_unusable(task_vars: Mapping[str, Any]) -> list[str]:
+    """Why Windows hosts that an earlier play read cannot be used, a line a host: unread, or without exactly one Node."""
+    windows, hostvars = task_vars[INPUTS]["windows"], task_vars["hostvars"]
+    return [
+        f"{host.name}: {why}"
+        for host in build_results(windows, {host: _read_variables(hostvars, host) for host in windows})
+        if host.returned and (why := host.unread or (host.nodes.get("errors") or {}).get(host.name))
+    ]
+
+
 def _read_variables(hostvars: Any, host: str) -> dict[str, Any]:
     """What is read of a host's variables. Results hold no templates; templating each host's copy of all Nodes takes N*N steps."""
     raw: Mapping[str, Any] = hostvars.raw_get(host)

@@ -71,7 +71,7 @@ class UpgradeSteps:
             batches = plan_batches(journal, by_node)
             for entry in journal.nodes:
                 if entry.step == "waiting" and entry.node not in by_node:
-                    self._screen.show(f"{entry.node}: no host in this run; it is not upgraded now")
+                    self._screen.show(f"{entry.node}: no host that this run could read; it is not upgraded now")
             if not check_mode:
                 self._result["hosts"] = [by_node[node] for batch in batches for node in batch]
                 self._result["batches"] = [len(batch) for batch in batches]

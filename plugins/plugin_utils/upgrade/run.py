@@ -209,7 +209,7 @@ class Upgrade:
     def leave(self, journal: Journal) -> Journal:
         """Record that nodes without a host wait for another run."""
         waiting = [entry.node for entry in journal.nodes if entry.step == "waiting"]
-        why = f"{', '.join(waiting)} had no host in this run. Run again with their hosts"
+        why = f"{', '.join(waiting)}: no host that this run could read. Repair or add the hosts, then run again"
         return self.journal_store.keep(replace(journal, state="paused", why=why))
 
     def record_end(self, journal: Journal, compared: Collection[str]) -> Journal:

@@ -13,6 +13,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results i
     HostResult,
     build_results,
     describe_left_cordons,
+    describe_unusable,
     list_read_nodes,
     read_hosts,
 )
@@ -61,6 +62,14 @@ def test_a_host_reports_its_names_or_its_problem() -> None:
         ([], "a: the connection was lost"),
         ([], "its read returned nothing"),
     ]
+
+
+def test_hosts_that_an_upgrade_cannot_use_are_listed_with_the_reason() -> None:
+    """c is outside of --limit: nothing read it."""
+    matched = {"kubewin_nodes": {**NODES, "errors": {"d": "host d is no Node"}}}
+    hosts = {"a": {**read(), **matched}, "b": {"csi_proxy_plan": LOST}, "c": {}, "d": {**read(), **matched}}
+    task_vars = {"kubewin_inputs": {"windows": list(hosts)}, "hostvars": HostVars(hosts)}
+    assert describe_unusable(task_vars) == ["b: a: the connection was lost", "d: host d is no Node"]
 
 
 def test_a_refusal_is_a_problem_although_the_host_was_read() -> None:
