@@ -194,7 +194,7 @@ _DRIVER_CHOICES = f"known drivers are {', '.join(sorted(DRIVERS))}"
 _UNCHECKED = Input("", lambda value: True)
 _RAW = replace(_UNCHECKED, type="raw")
 _LIST = replace(_RAW, parse=as_list)
-_PATH = replace(_UNCHECKED, parse=_parse_path)
+_PATH = Input("expected a path", lambda value: isinstance(value, str), parse=_parse_path)
 _HOSTS = "diagnose enable_csi gather preflight remove status verify"
 _CLUSTER = f"{_HOSTS} handover convert_volumes upgrade"
 
@@ -297,7 +297,11 @@ INPUTS: dict[str, Input] = {
     ),
     **_assign_playbooks(
         "enable_csi preflight upgrade",
-        suppressions=replace(_RAW, type="list").of(
+        suppressions=Input(
+            "expected a list of entries, each with id, object, reason and expires",
+            lambda value: isinstance(value, (list, tuple)) and all(isinstance(entry, Mapping) for entry in value),
+            type="list",
+        ).of(
             "Accepted findings: a list of C(id), C(object) (as the report names it, with wildcards), C(reason) and "
             "C(expires) (the last day), such as C([{id: CSI-V11, object: PersistentVolume pv-old-*, reason: moved in "
             'March, expires: "2027-03-31"}]). After that day the finding counts again.'
@@ -423,9 +427,7 @@ INPUTS: dict[str, Input] = {
             "processed once. The playbook refuses a target older than the nodes, and an OpenShift target on another "
             "platform."
         ),
-        upgrade_tasks=replace(
-            _PATH, expected="expected the path of a file", fits=lambda value: isinstance(value, str)
-        ).of("Task file that upgrades the node C(kubewin_upgrade_node). Required with C(tasks)."),
+        upgrade_tasks=_PATH.of("Task file that upgrades the node C(kubewin_upgrade_node). Required with C(tasks)."),
         upgrade_nodes=_NODES.of("Upgrade these Nodes only, in this order. Upgrade other Nodes under another name."),
         upgrade_canary=Input("expected the name of a Node", _match_text(_NAME)).of(
             "First Node. Defaults to the Node with the fewest volumes."
