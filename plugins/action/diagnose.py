@@ -161,7 +161,7 @@ def build_host_facts(host: HostResult, variables: Mapping[str, Any]) -> HostFact
         name=host.name,
         node=host.node,
         problem=host.unread,
-        unmatched=str((host.nodes.get("errors") or {}).get(host.name) or ""),
+        unmatched=host.unmatched,
         state=host.state,
         connection=connection,
         transport=str(transport or ""),

@@ -28,10 +28,10 @@ class ActionModule(ClusterAction):
         self.show(*unread)
         if unread and len(unread) == len(self._hosts):
             raise TaskError("\n".join(unread), "host_unusable")
-        matches = [(host.name, host.nodes) for host in self._hosts]
-        if errors := [error for name, nodes in matches if (error := (nodes.get("errors") or {}).get(name))]:
-            raise TaskError("\n".join(errors), "host_unmatched")
-        return {"nodes": [node for name, nodes in matches if (node := (nodes.get("matched") or {}).get(name))]}
+        if errors := [host.unmatched for host in self._hosts if host.unmatched]:
+            raise TaskError("\n".join(dict.fromkeys(errors)), "host_unmatched")
+        matches = [(host.nodes.get("matched") or {}).get(host.name) for host in self._hosts]
+        return {"nodes": [node for node in matches if node]}
 
     def sum_up(self) -> None:
         """The drivers with their proven Nodes. The gate of a later run counts these; in an AWX workflow it gets the statistic."""

@@ -52,8 +52,13 @@ class HostResult:
         return str(self.returned.get("msg") or "its read returned nothing")
 
     @property
+    def unmatched(self) -> str:
+        """Why its Node is unknown though it was read; empty where it is known, or no host was matched."""
+        return str((self.nodes.get("errors") or {}).get(self.name) or "")
+
+    @property
     def node(self) -> str:
-        """Its Node, or the Node of the same name, or empty."""
+        """Its Node, or the Node of the same name if the host was not read or not matched, or empty."""
         matched = (self.nodes.get("matched") or {}).get(self.name)
         named = self.node_name or self.name
         return str(matched or (named if named in (self.nodes.get("nodes") or {}) else ""))
@@ -99,9 +104,10 @@ class HostResult:
         }
 
     def describe_csi_proxy(self) -> dict[str, Any]:
-        """For O(hosts) of gate and preflight_info; only why, if the host was not read."""
-        if self.left_out or not self.state:
-            return {"node": self.node, "reason": str(self.returned.get("msg") or "it could not be read")}
+        """For O(hosts) of gate and preflight_info; only why, if it was not read or not matched: it may be another machine than its name says."""
+        if self.left_out or not self.state or self.name not in (self.nodes.get("matched") or {}):
+            reason = self.unmatched or str(self.returned.get("msg") or "it could not be read")
+            return {"node": self.node, "reason": reason}
         state = self.state
         return {
             "node": self.node,
@@ -121,6 +127,7 @@ class HostResult:
             "name": self.name,
             "node": self.node or None,
             "left_out": skipped if self.left_out else self.unread,
+            "unmatched": self.unmatched,
             "csi_proxy": None if self.left_out else self.state or None,
             "changed": ([step["description"] for step in self.done.get("plan") or ()] or [_RESTORED])
             if self.done.get("changed")
@@ -184,7 +191,7 @@ def describe_unusable(task_vars: Mapping[str, Any]) -> list[str]:
     return [
         f"{host.name}: {why}"
         for host in build_results(windows, {host: _read_variables(hostvars, host) for host in windows})
-        if host.returned and (why := host.unread or (host.nodes.get("errors") or {}).get(host.name))
+        if host.returned and (why := host.unread or host.unmatched)
     ]
 
 

@@ -32,7 +32,7 @@ _WIDTH = 120
 class RunFacts:
     """What a run found and did.
 
-    hosts: {name, node, left_out, csi_proxy, changed} with csi_proxy as csi_proxy_info returns it, or None if it was not read.
+    hosts: {name, node, left_out, unmatched, csi_proxy, changed} with csi_proxy as csi_proxy_info returns it, or None if it was not read.
     gates: by driver, RV(gate) of gate. readiness: what preflight_info returned for this run, if it was asked.
     applied: results of driver_apply. warnings: findings of the drivers' plans.
     """
@@ -226,8 +226,8 @@ def _build_row(
 ) -> dict[str, Any]:
     observed = host.get("csi_proxy")
     node = host.get("node")
-    if host.get("left_out"):
-        verdict, why = "not checked", str(host["left_out"])
+    if unusable := host.get("left_out") or host.get("unmatched"):
+        verdict, why = "not checked", str(unusable)
     else:
         gate_result = node_verdicts.get(str(node))
         # As in check mode, before the first run with a driver.

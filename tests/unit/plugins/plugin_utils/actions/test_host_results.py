@@ -17,6 +17,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results i
     list_read_nodes,
     read_hosts,
 )
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import RunFacts, summarize
 from unit.plugins.hostvars import HostVars, UntemplatedHostVars
 
 STATE: dict[str, Any] = {
@@ -91,6 +92,21 @@ def test_a_host_that_was_not_read_is_no_proof_and_has_the_reason() -> None:
         {"node": "", "reason": "it could not be read"},
     ]
     assert found[0]["findings"] == STATE["findings"]
+
+
+def test_a_host_that_is_another_machine_than_its_name_says_proves_nothing() -> None:
+    """The address of win-2 was copied to win-1: both are the Node win-2, and win-1 was not read."""
+    error = "hosts win-1, win-2 are all Node win-2, expected one host per Node"
+    nodes = {
+        "matched": {},
+        "errors": dict.fromkeys(("win-1", "win-2"), error),
+        "nodes": dict.fromkeys(("win-1", "win-2"), MARKED),
+    }
+    hosts = {name: {**read(), "kubewin_nodes": nodes} for name in ("win-1", "win-2")}
+    found = build_results(list(hosts), hosts)
+    assert [host.describe_csi_proxy() for host in found] == [{"node": name, "reason": error} for name in hosts]
+    row = summarize(RunFacts(hosts=[host.describe_change() for host in found]))["nodes"][0]
+    assert (row["node"], row["verdict"], row["why"]) == ("win-1", "not checked", error)
 
 
 def test_a_host_without_a_driver_that_needs_csi_proxy_is_settled_without_it() -> None:
