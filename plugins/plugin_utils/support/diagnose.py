@@ -258,7 +258,7 @@ def _diagnose_host(host: HostFacts, *, is_cluster_read: bool) -> Iterator[Diagno
     if not host.state:
         yield _diagnose_unreached_host(host, title)
         return
-    if not host.node and is_cluster_read:
+    if (host.unmatched or not host.node) and is_cluster_read:
         problem, remedy = _split_problem(host.unmatched or "it is no Node of this cluster.")
         remedy = remedy or "Set kubewin_node_name for the host."
         yield Diagnosis("node", "CSI-X10", "blocker", title, problem, "it is exactly one Node", remedy)

@@ -116,6 +116,8 @@ PLANTED: dict[str, tuple[ControllerPackages, ClusterFacts, HostFacts, str, str]]
         CONTROLLER, CLUSTER, lost("It is a Unix shell. Run this on Windows nodes only."), "connection", "Windows nodes only"),
     "a host that is no Node": (
         CONTROLLER, CLUSTER, replace(HOST, node="", unmatched="win-1 is no Node. Set kubewin_node_name."), "node", "kubewin_node_name"),
+    "a host that may be another machine than its name says": (
+        CONTROLLER, CLUSTER, replace(HOST, unmatched="win-1, win-2 are all Node win-2. Remove the duplicate."), "node", "Remove the duplicate"),
     "a service that is stopped": (CONTROLLER, CLUSTER, service(state="stopped"), "csi-proxy", "sc.exe start csi-proxy"),
     "no csi-proxy": (
         CONTROLLER, CLUSTER, state(serving=False, service=None, managed_by="none"), "csi-proxy", "kubewin.csi.enable_csi"),
