@@ -83,8 +83,8 @@ def match_hosts(hosts: Iterable[Host], nodes: Iterable[Node]) -> Matching:
         for host_name in twins:
             del node_names[host_name]
             errors[host_name] = (
-                f"hosts {', '.join(twins)} are all Node {node_name}, expected one host per Node. Remove the "
-                "duplicate from the inventory"
+                f"hosts {', '.join(twins)} are all Node {node_name}, expected one host per Node. Remove the duplicate from the inventory, "
+                "or correct the address of the other machine"
             )
     return Matching(node_names, errors)
 
