@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .in_tree import InTree
-from .translation import Object, TranslationError, find_plugin, translate_volume
+from .translation import Object, TranslationError, require_plugin, translate_volume
 
 _LINUX_ONLY = ("xfs", "btrfs")
 _ATTRIBUTE = "fstype"
@@ -61,9 +61,7 @@ def convert_volume(volume: Object, volume_handle: str = "") -> NativeVolume:
     Raises TranslationError.
     """
     spec = translate_volume(volume)["spec"]
-    name, plugin = volume["metadata"]["name"], find_plugin(volume)
-    if plugin is None:
-        raise AssertionError("unreachable: an unknown kind was refused before")
+    name, plugin = volume["metadata"]["name"], require_plugin(volume)
     source = volume["spec"][plugin.field] or {}
     if (spec.get("volumeMode") or "Filesystem") != "Filesystem":
         raise TranslationError(

@@ -55,15 +55,22 @@ def find_plugin(volume: Object) -> InTree | None:
     return next((entry for entry in PLUGINS if entry.field in spec), None)
 
 
-def translate_volume(volume: Object) -> dict[str, Any]:
-    """The PersistentVolume that CSI migration makes of one that a driver of this collection takes over. Raises TranslationError."""
-    plugin = find_plugin(volume)
-    metadata, spec = volume["metadata"], volume.get("spec") or {}
-    name = str(metadata.get("name") or "")
+def require_plugin(volume: Object) -> InTree:
+    """The in-tree plugin of a PersistentVolume that a driver of this collection takes over. Raises TranslationError."""
+    plugin, spec = find_plugin(volume), volume.get("spec") or {}
     if plugin is None or plugin.field not in _SOURCES:
         kind = next((field for field in FIELDS if field in spec), "of an unknown kind")
+        name = str(volume["metadata"].get("name") or "")
         message = f"PersistentVolume {name} is {kind}, expected one of {', '.join(sorted(_SOURCES))}"
         raise TranslationError(message, "Copy the data instead.")
+    return plugin
+
+
+def translate_volume(volume: Object) -> dict[str, Any]:
+    """The PersistentVolume that CSI migration makes of one, as of require_plugin. Raises TranslationError."""
+    plugin = require_plugin(volume)
+    metadata, spec = volume["metadata"], volume.get("spec") or {}
+    name = str(metadata.get("name") or "")
     source = spec[plugin.field] or {}
     try:
         csi = _SOURCES[plugin.field](volume, source)

@@ -138,7 +138,7 @@ def _wait_for_lock(
     node: WindowsHost, lock: NodeLock, limits: WaitLimits, snapshot: HostSnapshot, read: Callable[[], HostSnapshot],
     report: Callable[[str], None], *, check: bool,
 ) -> HostSnapshot:  # fmt: skip
-    """Wait while another run holds the lock and may be alive. NodeError ``locked`` names it if it is alive after ``limits.lock``.
+    """Wait while another run holds the lock and may be alive. NodeError ``locked`` names it if it still renews it after ``limits.lock``.
 
     check: of a run that is not known to be alive nothing is waited for; the change itself will wait.
     """
@@ -147,7 +147,7 @@ def _wait_for_lock(
         if check and not lock.is_alive(snapshot.lock):
             break
         waited = node.clock.monotonic() - begun
-        if waited > limits.lock and lock.is_alive(snapshot.lock):
+        if waited > limits.lock:
             raise lock.build_held_error(snapshot.lock, waited)
         report(
             f"waiting for {lock.describe(snapshot.lock)}; if its run has ended, this run takes it over after {SILENCE:.0f} s"
