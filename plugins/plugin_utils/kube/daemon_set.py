@@ -32,7 +32,7 @@ class ObservedDaemonSet:
 
     desired, current, ready: how many pods it should have, has, and has Ready. processed: whether its controller has seen it as it is now.
     pod_spec: what decides where its pods go: selector, affinity, tolerations and hostNetwork. host_paths: what its pods mount from the
-    host. words: paths among the arguments and variables of its containers, which is where HostProcess modes name their directories. Both
+    host. argument_paths: those among the arguments and variables of its containers, which is where HostProcess modes name their directories. Both
     as of normalize_path. pipes: those that its pods mount, bare names. images: by container. marks: labels that show its owner.
     mode: annotation of ours. deleting: it is being deleted. revision: hash of its template, empty where it is not known. template:
     of hash_template, empty where it is not compared. selector: labels of its pods.
@@ -47,12 +47,12 @@ class ObservedDaemonSet:
     template_generation: str = ""
     pod_spec: Mapping[str, Any] = field(default_factory=dict)
     host_paths: tuple[str, ...] = ()
-    words: str = ""
+    argument_paths: str = ""
     pipes: tuple[str, ...] = ()
     images: tuple[tuple[str, str], ...] = ()
     host_process: bool = False
-    registers: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
+    registered_folders: tuple[str, ...] = ()
+    named_drivers: tuple[str, ...] = ()
     managed_by: str = ""
     marks: Marks = field(default_factory=Marks)
     mode: str = ""
@@ -83,12 +83,14 @@ class ObservedDaemonSet:
             pod_spec={key: pod[key] for key in _PLACING if key in pod},
             host_paths=list_host_paths(pod),
             # Only these: the others may be secrets.
-            words=" ".join(word for word in map(normalize_path, words) if "\\plugins\\" in word or "c:\\" in word),
+            argument_paths=" ".join(
+                word for word in map(normalize_path, words) if "\\plugins\\" in word or "c:\\" in word
+            ),
             pipes=list_pipes(pod),
             images=list_images(pod),
             host_process=is_host_process(pod),
-            registers=tuple(folder for part in containers for folder in _list_registered_folders(part)),
-            names=tuple(name for part in containers for name in _list_named_drivers(part)),
+            registered_folders=tuple(folder for part in containers for folder in _list_registered_folders(part)),
+            named_drivers=tuple(name for part in containers for name in _list_named_drivers(part)),
             managed_by=str((metadata.get("labels") or {}).get(MANAGED_BY, "")),
             marks=Marks.from_object(daemon_set),
             mode=str(annotations.get(MODE, "")),
@@ -115,22 +117,22 @@ class ObservedDaemonSet:
         if not self.on_windows:
             return False
         folder_name = _FOLDERS.get(driver, driver)
-        if folder_name in self.registers or (driver in self.names and self.is_plugin):
+        if folder_name in self.registered_folders or (driver in self.named_drivers and self.is_plugin):
             return True
         folder = re.compile(rf"\\plugins\\{re.escape(folder_name)}(?=[\\\s]|$)")
-        matches = any(map(folder.search, self.host_paths)) or folder.search(self.words) is not None
-        return matches and not any(self.registers)
+        matches = any(map(folder.search, self.host_paths)) or folder.search(self.argument_paths) is not None
+        return matches and not any(self.registered_folders)
 
     @property
     def is_plugin(self) -> bool:
         """Whether it is a node plugin for Windows nodes, of whichever driver."""
         mounts = any("\\plugins_registry" in path or "\\plugins\\" in path for path in self.host_paths)
-        return self.on_windows and (bool(self.registers) or mounts or "\\plugins\\" in self.words)
+        return self.on_windows and (bool(self.registered_folders) or mounts or "\\plugins\\" in self.argument_paths)
 
     @property
     def on_windows(self) -> bool:
         """Whether its pods go to Windows nodes, as far as selector and paths show."""
-        windows_paths = any(":\\" in path for path in self.host_paths) or "c:\\" in self.words
+        windows_paths = any(":\\" in path for path in self.host_paths) or "c:\\" in self.argument_paths
         return (self.pod_spec.get("nodeSelector") or {}).get("kubernetes.io/os") == "windows" or windows_paths
 
 

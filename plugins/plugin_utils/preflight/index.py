@@ -372,7 +372,7 @@ def _select_serving(providers: list[ObservedTemplate]) -> list[ObservedTemplate]
     ]
     ready = ready or providers
     # One that registers a driver brings it; another that only mounts its folder does something else there.
-    return [template for template in ready if template.plugin and template.plugin.registers] or ready
+    return [template for template in ready if template.plugin and template.plugin.registered_folders] or ready
 
 
 def is_of_state(taint: Taint) -> bool:

@@ -248,7 +248,7 @@ class _DriverOnNode:
 
     def _check_registrar(self, main: ObservedTemplate, plugin: ObservedDaemonSet) -> Iterator[ReportFinding]:
         """A plugin that does not register the driver with the next kubelet, though its entry is there."""
-        if self._catalog_driver is not None and not plugin.registers:
+        if self._catalog_driver is not None and not plugin.registered_folders:
             title = f"DaemonSet {main.namespace}/{main.name}"
             message = f"no container of {title} registers the driver, so its entry may be a former one"
             evidence = f"{title}: no argument --kubelet-registration-path"

@@ -134,13 +134,13 @@ class HandoverRun:
         """Hand one Node over; whether there was anything to do."""
         if node not in plan.nodes:
             return False
-        return (
+        if self._options["direction"] == "to_platform":
             self._hand_to_platform(plan, node)
-            if self._options["direction"] == "to_platform"
-            else self._hand_to_kubewin(node)
-        )
+        else:
+            self._hand_to_kubewin(node)
+        return True
 
-    def _hand_to_platform(self, plan: Handover, node: str) -> bool:
+    def _hand_to_platform(self, plan: Handover, node: str) -> None:
         if plan.other is None:
             raise ClusterError("no DaemonSet to hand over to", "handover_refused")
         theirs = self._executor.read_daemon_set(plan.other.namespace, plan.other.name)
@@ -171,7 +171,6 @@ class HandoverRun:
             # Whatever ended this, also an interruption: the node gets back the plugin that it had.
             if not proven:
                 self._restore_own_plugin(before, node)
-        return True
 
     def _wait_for_restart(
         self, theirs: Mapping[str, Any], node: str, stale: frozenset[tuple[str, int]], deadline: float
@@ -220,13 +219,12 @@ class HandoverRun:
             f"this collection's plugin does not start on {node}. Run enable_csi with the tag gate",
         )
 
-    def _hand_to_kubewin(self, node: str) -> bool:
+    def _hand_to_kubewin(self, node: str) -> None:
         deadline = time.monotonic() + self._options["timeout"]
         for pod in [pod for pod in self._executor.list_replaced_pods() if pod["spec"]["nodeName"] == node]:
             self._executor.delete(kinds.POD, pod)
             self._executor.wait_for_end(pod, f"pod {pod['metadata']['name']}", deadline)
         self._require_working(self._executor.read_own_daemon_set(), node, deadline)
-        return True
 
     def _require_working(self, daemon_set: Mapping[str, Any], node: str, deadline: float) -> None:
         """Wait until the node's new plugin is Ready, stable and registered."""

@@ -447,7 +447,7 @@ def test_decoding_keeps_variables_with_the_socket_of_a_node_plugin() -> None:
     (projected,) = decoded["items"]
     found = FACTS[wire.TemplateList](projected)
     assert found == FACTS[wire.TemplateList](plugin)
-    assert found.plugin.registers == ("csi.example.com",)
+    assert found.plugin.registered_folders == ("csi.example.com",)
 
 
 @pytest.mark.parametrize("path", LISTS)
