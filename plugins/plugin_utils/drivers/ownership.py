@@ -122,13 +122,13 @@ def may_hide_controller(driver: Driver, snapshot: DriverSnapshot) -> bool:
 
 def find_providers(driver: Driver, snapshot: DriverSnapshot, namespace: str) -> tuple[Provider, ...]:
     """The DaemonSets of others that serve the driver on Windows, or have the name that ours would have."""
-    providers = []
+    providers, running_on = [], detect_platform(snapshot)
     for observed in snapshot.daemon_sets:
         same_name = (observed.namespace, observed.name) == (namespace, driver.daemonset)
-        kept_by = find_owner(driver, detect_platform(snapshot), observed)
-        if kept_by is not None and (same_name or observed.is_node_plugin_of(driver.name)):
+        owner = find_owner(driver, running_on, observed)
+        if owner is not None and (same_name or observed.is_node_plugin_of(driver.name)):
             serving = observed.ready > 0 or _is_registered(driver, snapshot)
-            providers.append(Provider(observed.namespace, observed.name, kept_by, serving=serving))
+            providers.append(Provider(observed.namespace, observed.name, owner, serving=serving))
     return tuple(providers)
 
 
