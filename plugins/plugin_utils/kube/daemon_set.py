@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .labels import MANAGED_BY, MODE, OPENSHIFT_OPERATOR, Marks
+from .labels import MANAGED_BY, MODE, OPENSHIFT_OPERATOR, Marks, build_selector
 from .pod import PodFacts, is_host_process, list_host_paths, list_images, list_pipes, normalize_path
 
 _VARIABLE = re.compile(r"\$\(([^)]+)\)")
@@ -35,7 +35,7 @@ class ObservedDaemonSet:
     host. argument_paths: those among the arguments and variables of its containers, which is where HostProcess modes name their directories. Both
     as of normalize_path. pipes: those that its pods mount, bare names. images: by container. marks: labels that show its owner.
     mode: annotation of ours. deleting: it is being deleted. revision: hash of its template, empty where it is not known. template:
-    of hash_template, empty where it is not compared. selector: labels of its pods.
+    of hash_template, empty where it is not compared. selector: label selector of its pods.
     """
 
     namespace: str
@@ -59,7 +59,7 @@ class ObservedDaemonSet:
     deleting: bool = False
     revision: str = ""
     template: str = ""
-    selector: tuple[tuple[str, str], ...] = ()
+    selector: str = ""
 
     @classmethod
     def from_object(cls, daemon_set: Mapping[str, Any]) -> ObservedDaemonSet:
@@ -95,7 +95,7 @@ class ObservedDaemonSet:
             marks=Marks.from_object(daemon_set),
             mode=str(annotations.get(MODE, "")),
             deleting="deletionTimestamp" in metadata,
-            selector=tuple(sorted(((spec.get("selector") or {}).get("matchLabels") or {}).items())),
+            selector=build_selector(daemon_set),
         )
 
     def is_current(self, pod: PodFacts) -> bool:

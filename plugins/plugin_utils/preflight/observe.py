@@ -203,9 +203,8 @@ class _Pass:
 
     def _read_revisions(self, plugin: ObservedTemplate) -> Items:
         """The templates that a node plugin has and had."""
-        selector = plugin.plugin.selector if plugin.plugin is not None else ()
-        labels = ",".join(f"{key}={value}" for key, value in selector)
-        return self._list(kinds.CONTROLLER_REVISION, wire.RevisionList, tuple, plugin.namespace, labels)
+        selector = plugin.plugin.selector if plugin.plugin is not None else ""
+        return self._list(kinds.CONTROLLER_REVISION, wire.RevisionList, tuple, plugin.namespace, selector)
 
     def _read_missing_webhooks(self) -> tuple[Webhook, ...]:
         """Webhooks of new pods and of what these need whose Service does not exist."""

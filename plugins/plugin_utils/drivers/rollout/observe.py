@@ -77,8 +77,7 @@ def find_target(client: Client, driver: Driver, namespace: str = "") -> RolloutT
     if not other_plugins:
         return RolloutTarget(driver, driver.namespace, name)
     other_plugin = min(other_plugins, key=lambda daemon_set: (daemon_set.name != name, -daemon_set.ready))
-    selector = ",".join(f"{key}={value}" for key, value in other_plugin.selector)
-    return RolloutTarget(driver, other_plugin.namespace, other_plugin.name, selector)
+    return RolloutTarget(driver, other_plugin.namespace, other_plugin.name, other_plugin.selector)
 
 
 class RolloutView:
