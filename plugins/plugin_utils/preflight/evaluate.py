@@ -84,9 +84,15 @@ def _accept_resolved(report: Report, later_report: Report) -> Report:
         else finding
         for finding in report.findings
     )
+    # What is against the target itself, the report about the target says.
+    stopped = {
+        workload.workload
+        for workload in later_report.workloads
+        if any(not cause.id.startswith("CSI-T") for cause in workload.causes)
+    }
     accepted = tuple(
         workload
-        if not workload.causes or any((cause.id, cause.object) in remaining for cause in workload.causes)
+        if not workload.causes or workload.workload in stopped
         else replace(workload, accepted="the upgrade resolves what stops it")
         for workload in report.workloads
     )

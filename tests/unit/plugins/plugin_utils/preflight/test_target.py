@@ -11,7 +11,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.target import choose_versions, simulate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Target
 from situations.base import kubelets, on_windows
-from situations.cluster import healthy
+from situations.cluster import SHOP, healthy, pod_spec, volume, workload
 
 
 def test_an_openshift_version_implies_its_kubernetes_and_its_operator() -> None:
@@ -70,6 +70,22 @@ def test_on_the_way_to_a_target_only_blockers_that_remain_block() -> None:
     assert on_the_way.verdict != "blocked"
     # One that changes no kubelet leaves it in the way.
     assert evaluate(snapshot, Target(openshift="6.4"), before=True).verdict == "blocked"
+
+
+def test_on_the_way_to_a_target_a_workload_that_something_else_stops_there_is_stopped() -> None:
+    world = healthy()
+    world.kubernetes = "v1.30.4"
+    kubelets(world, "v1.26.9", migrated=("kubernetes.io/azure-disk", "kubernetes.io/azure-file"))
+    for kind, name in (("Deployment", "legacy"), ("ReplicaSet", "legacy-6d4f"), ("Pod", "legacy-0")):
+        world.remove(kind, name, SHOP)
+    # The disk needs a later kubelet, and 1.32.0 does not mount the share.
+    share = {"azureFile": {"secretName": "s", "shareName": "x", "secretNamespace": SHOP}}
+    volume(world, "pv-old", share, "old", accessModes=["ReadWriteMany"])
+    workload(world, "Deployment", "both", pod_spec("legacy", "old"), replicas=1)
+    snapshot, name = world.snapshot(), "Deployment shop/both"
+    for kubernetes, expected in (("1.32.0", False), ("1.33.0", True)):
+        report = evaluate(snapshot, Target(kubernetes=kubernetes), before=True)
+        assert {one.workload: bool(one.accepted) for one in report.workloads}[name] is expected
 
 
 @pytest.mark.parametrize(("kubernetes", "expected"), [("1.32", set()), ("1.32.0", {"CSI-V20"})])
