@@ -39,6 +39,8 @@ from .facts.workloads import ObservedPod, ObservedTemplate
 
 BY_NAME: Mapping[str, Driver] = {driver.name: driver for driver in DRIVERS.values()}
 
+# A pod that is being deleted should be gone by its timestamp; unmounting takes a while on Windows.
+GOING = timedelta(minutes=10)
 # What pods have that name no class while none is the default.
 _NO_CLASS = PriorityClass("")
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from ..base.grouped import group_values
 from .facts.scheduling import PodShape, matches_labels
 from .facts.workloads import ObservedPod
-from .index import Index, find_position, unite
+from .index import GOING, Index, find_position, unite
 from .render.text_format import format_number
 from .scheduler.framework import Scheduler
 from .usage import Workload
@@ -122,6 +122,7 @@ class _Simulation:
         self._budgets_of: dict[int, tuple[int, ...]] = {}
         self.pods = [*self._list_pods_of_workloads(workloads, verdicts), *self._list_other_pods()]
         self._at_home = group_values((pod.home, pod) for pod in self.pods)
+        self._obstacles = {name: self._find_obstacle(name) for name in self._names}
         self._on: dict[str, list[_MovingPod]] = {}
         self._healthy: list[int] = []
         self._random, self._next_place = random.Random(0), 0
@@ -187,7 +188,7 @@ class _Simulation:
             remaining = Counter(index.snapshot.pods_on.get(node, ()))
             for shape_number, count in remaining.items():
                 shape = index.snapshot.shapes[shape_number]
-                if shape.stays or shape.deleting:
+                if shape.stays or shape.gone_by:
                     continue
                 name = _describe_pod(shape)
                 if shape_number not in fixed:
@@ -197,6 +198,17 @@ class _Simulation:
                 because = "" if shape.owner else "no controller recreates it"
                 for _number in range(count - self._evaluated.get((node, shape_number), 0)):
                     yield self._create_pod(name, shape, shape, node, *fixed[shape_number], answer, because)
+
+    def _find_obstacle(self, name: str) -> str:
+        """What a drain of a node waits for, or where the playbook upgrade waits before each other node; empty for nothing."""
+        index = self._index
+        node, numbers = index.nodes[name], index.snapshot.pods_on.get(name, ())
+        if not node.ready or node.cordoned:
+            state = "cordoned" if node.ready else f"not Ready ({node.not_ready_because})"
+            return f"it is {state}, and no other node is upgraded meanwhile"
+        shapes = [index.snapshot.shapes[number] for number in dict.fromkeys(numbers)]
+        stuck = [shape for shape in shapes if not shape.stays and index.count_minutes(shape.gone_by, GOING) is not None]
+        return f"{_describe_pod(stuck[0])} should have ended by {stuck[0].gone_by}" if stuck else ""
 
     def find_waiting_pod(self) -> str:
         """A pod that waits for one of the nodes, empty if there is none."""
@@ -253,6 +265,8 @@ class _Simulation:
 
     def _roll_node(self, name: str, seed: int) -> _Outcome:
         outcome = _Outcome()
+        if self._obstacles[name]:
+            outcome.stop("unknown", self._obstacles[name])
         pods_here = self._on.pop(name, [])
         if seed:
             self._random.shuffle(pods_here)

@@ -116,7 +116,8 @@ class PodShape:
 
     owner: "Kind/name" of its controller. labels: without those of one pod only. requests: by resource, cpu in thousandths, the rest
     in units, always one of "pods". ports: (protocol, address, number) on the node. priority: None if a class decides it that was
-    not read. stays: no drain evicts it, because it belongs to a DaemonSet or a file of its node.
+    not read. stays: no drain evicts it, because it belongs to a DaemonSet or a file of its node. gone_by: when one that is being
+    deleted should have been gone.
     """
 
     namespace: str = ""
@@ -130,7 +131,7 @@ class PodShape:
     anti_affinity: tuple[PodAffinityTerm, ...] = ()
     priority: int | None = 0
     stays: bool = False
-    deleting: bool = False
+    gone_by: str = ""
 
     @classmethod
     def from_object(cls, item: Mapping[str, Any], namespace: str) -> PodShape:
@@ -155,7 +156,7 @@ class PodShape:
             anti_affinity=tuple(_read_terms(affinity.get("podAntiAffinity"), namespace)),
             priority=int(priority) if priority is not None else None if spec.get("priorityClassName") else 0,
             stays=owner.startswith(("DaemonSet/", "Node/")) or MIRROR in (metadata.get("annotations") or {}),
-            deleting=bool(metadata.get("deletionTimestamp")),
+            gone_by=str(metadata.get("deletionTimestamp") or ""),
         )
 
     def complete(self, pods: Iterable[PodShape]) -> PodShape:

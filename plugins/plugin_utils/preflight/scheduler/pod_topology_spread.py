@@ -68,7 +68,7 @@ class PodTopologySpread:
         for other_shape, nodes in self._infos.list_pods():
             if (
                 other_shape.namespace == shape.namespace
-                and not other_shape.deleting
+                and not other_shape.gone_by
                 and matches_labels(selector, dict(other_shape.labels))
             ):
                 pods.update({node: count for node, count in nodes.items() if index.bit.get(node, 0) & counted})

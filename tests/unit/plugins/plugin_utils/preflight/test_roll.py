@@ -83,6 +83,33 @@ def test_a_pod_that_nothing_recreates_stops_the_upgrade_at_its_node() -> None:
     assert on(roll, "win-1").answer == "yes"
 
 
+def test_a_pod_that_does_not_end_leaves_the_upgrade_unknown() -> None:
+    world = nodes(2)
+    stateless(world, "web", ["win-1"])
+    metadata = world.get("Pod", "web-0", SHOP)["metadata"]
+    metadata["deletionTimestamp"] = world.ago(minutes=5)
+    assert rolled(world).answer == "yes"
+    metadata["deletionTimestamp"] = world.ago(hours=5)
+    roll = rolled(world)
+    assert roll.answer == "unknown"
+    assert roll.because.startswith(
+        "node win-1: a pod of ReplicaSet shop/web-6d4f should have ended by 2026-11-20T18:00:00Z"
+    )
+
+
+@pytest.mark.parametrize("state", ["not Ready", "cordoned"])
+def test_a_node_for_which_the_upgrade_stops_before_every_other_one_leaves_it_unknown(state: str) -> None:
+    world = nodes(2)
+    node_object = world.get("Node", "win-2")
+    if state == "cordoned":
+        node_object["spec"]["unschedulable"] = True
+    else:
+        node_object["status"]["conditions"][0].update(status="Unknown", reason="NodeStatusUnknown", message="")
+    roll = rolled(world)
+    assert (roll.answer, on(roll, "win-1").answer) == ("unknown", "yes")
+    assert f"node win-2: it is {state}" in roll.because
+
+
 def test_a_pod_for_which_only_its_own_node_has_room_waits_until_that_is_back() -> None:
     world = nodes(2)
     stateless(world, "large", ["win-1"], **cpu("7"))
