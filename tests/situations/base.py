@@ -16,6 +16,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
 
 from situations.cluster import (
     healthy,
+    in_zones,
     owner_reference,
     pod_spec,
     volume,
@@ -109,8 +110,8 @@ def crash(world: World, driver: str, on: str, message: str = "pipe not found") -
 
 
 def on_windows(world: World, name: str, source: Object, **more: Any) -> None:
-    """A volume with a claim of the same name and a Deployment of it on win-1, attached nowhere."""
-    volume(world, f"pv-{name}", source, name, **more)
+    """A volume of both zones with a claim of the same name and a Deployment of it on win-1, attached nowhere."""
+    volume(world, f"pv-{name}", source, name, **{"nodeAffinity": in_zones("a", "b"), **more})
     workload(world, "Deployment", name, pod_spec(name), on=["win-1"])
 
 

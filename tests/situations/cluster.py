@@ -401,6 +401,12 @@ def claim_of(
     )  # fmt: skip
 
 
+def in_zones(*zones: str) -> Object:
+    """The nodeAffinity of a volume that nodes of these zones reach."""
+    expression = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": [*zones]}
+    return {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
+
+
 def attach(world: World, name: str, on: str, driver: str, handle: str = "") -> Object:
     """A volume attached to a node, with what each side writes of it."""
     status = world.get("Node", on)["status"]
@@ -558,7 +564,8 @@ def healthy(now: datetime = NOW) -> World:
     workload(world, "Deployment", "legacy", pod_spec("legacy"), on=["win-1"])
     disk = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/disks/d"
     managed = {"diskName": "d", "diskURI": disk, "kind": "Managed", "fsType": "ntfs", "cachingMode": "ReadWrite"}
-    volume(world, "pv-static", {"azureDisk": {**managed, "readOnly": False}}, "static", policy="Retain")
+    source = {"azureDisk": {**managed, "readOnly": False}}
+    volume(world, "pv-static", source, "static", policy="Retain", nodeAffinity=in_zones("a", "b"))
     attach(world, "pv-static", "win-2", azure_disk, disk)
     workload(world, "Deployment", "static", pod_spec("static"), on=["win-2"])
     world.add(

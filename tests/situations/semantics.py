@@ -23,6 +23,7 @@ from situations.cluster import (
     SHOP,
     claim_of,
     csi,
+    in_zones,
     install,
     namespace,
     owner_reference,
@@ -88,7 +89,7 @@ def _mount_in_tree(world: World, name: str, fs_type: str = "ntfs", **more: Any) 
     kubelets(world, "v1.22.17", migrated=())
     uri = f"/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/disks/{name}"
     disk = {"diskName": name, "diskURI": uri, "kind": "Managed", "fsType": fs_type}
-    volume(world, f"pv-{name}", {"azureDisk": disk}, name, **more)
+    volume(world, f"pv-{name}", {"azureDisk": disk}, name, nodeAffinity=in_zones("a", "b"), **more)
 
 
 @situation(*_IN_TREE, "CSI-V18", starts_again={"Deployment shop/x": "unknown"}, only_here=NO_OLD_SERVER)

@@ -10,7 +10,7 @@ from typing import Any
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 
 from situations.base import AZURE_DISK, AZURE_FILE, EBS, SMB, VSPHERE
-from situations.cluster import SHOP, claim_of, csi, healthy, install, volume, workload
+from situations.cluster import SHOP, claim_of, csi, healthy, in_zones, install, volume, workload
 from situations.cluster import pod_spec as spec_of
 from situations.world import World
 
@@ -51,7 +51,7 @@ def pair(*expected: str, word: str = "no", starts_again: str = "no") -> Callable
 
 def waits(world: World, source: Any, **more: Any) -> None:
     """A volume with a claim and a Deployment of it whose pod is not there yet."""
-    volume(world, "pv-x", source, "x", **more)
+    volume(world, "pv-x", source, "x", **{"nodeAffinity": in_zones("a", "b"), **more})
     workload(world, "Deployment", "x", spec_of("x"), replicas=1, strategy={"type": "Recreate"})
 
 

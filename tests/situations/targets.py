@@ -136,6 +136,7 @@ def an_operator_that_leaps_over_lines(world: World) -> None:
     "CSI-T14",
     "CSI-T15",
     "CSI-V10",
+    "CSI-V32",
     "CSI-V50",
     target=Target(openshift="4.13.20"),
     only_here=NO_OPENSHIFT,
@@ -144,7 +145,8 @@ def an_ebs_volume_from_before_the_operator_had_csi_proxy(world: World) -> None:
     openshift(world, "4.11.9")
     operator(world, "6.0.0")
     install(world, "aws_ebs", "csi_proxy")
-    on_windows(world, "ebs", {"awsElasticBlockStore": {"volumeID": "aws:///vol-1", "fsType": "ntfs"}})
+    source = {"awsElasticBlockStore": {"volumeID": "aws:///vol-1", "fsType": "ntfs"}}
+    on_windows(world, "ebs", source, nodeAffinity={})
 
 
 @situation("CSI-T18", target=Target(openshift="4.23.1"), only_here=NO_OPENSHIFT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from situations.base import (
     AZURE_DISK,
+    GCE,
     IN_TREE_VSPHERE,
     NO_OLD_SERVER,
     NO_OPENSHIFT,
@@ -14,7 +15,7 @@ from situations.base import (
     openshift,
     situation,
 )
-from situations.cluster import attach, csi, pod_spec, volume, workload
+from situations.cluster import attach, csi, disk_handle, install, pod_spec, volume, windows_nodes, workload
 from situations.world import Object, World
 
 
@@ -214,3 +215,51 @@ def a_disk_of_a_pod_itself_that_could_not_be_attached(world: World) -> None:
 @situation(starts_again={"Deployment shop/own": "yes"})
 def a_disk_of_a_pod_itself_that_is_attached(world: World) -> None:
     _fail_attachment(world, "")
+    _without_zones(world)
+
+
+def _without_zones(world: World) -> None:
+    """Nodes of Azure outside of its availability zones."""
+    for node in windows_nodes(world):
+        node["metadata"]["labels"][AZURE_DISK.topology_keys[0]] = ""
+
+
+@situation("CSI-V32", starts_again={"Deployment shop/own": "unknown"})
+def a_disk_of_a_pod_itself_of_which_nothing_says_its_zone(world: World) -> None:
+    _fail_attachment(world, "")
+
+
+@situation("CSI-V32", starts_again={"Deployment shop/x": "unknown"})
+def a_disk_of_which_nothing_says_its_zone(world: World) -> None:
+    volume(world, "pv-x", csi(AZURE_DISK.name, disk_handle(AZURE_DISK.name, "x")), "x")
+    workload(world, "Deployment", "x", pod_spec("x"), on=["win-1"])
+
+
+@situation(starts_again={"Deployment shop/x": "yes"})
+def a_disk_of_which_its_driver_says_that_every_node_reaches_it(world: World) -> None:
+    a_disk_of_which_nothing_says_its_zone(world)
+    annotations = world.get("PersistentVolume", "pv-x")["metadata"]["annotations"]
+    annotations["pv.kubernetes.io/provisioned-by"] = AZURE_DISK.name
+
+
+@situation("CSI-V32", starts_again={"Deployment shop/x": "unknown"})
+def a_disk_of_a_region_of_which_nothing_says_its_zones(world: World) -> None:
+    install(world, "gce_pd", "csi_proxy")
+    for node in windows_nodes(world):
+        node["metadata"]["labels"]["topology.kubernetes.io/region"] = "r"
+    volume(world, "pv-x", csi(GCE.name, disk_handle(GCE.name, "x")), "x")
+    workload(world, "Deployment", "x", pod_spec("x"), on=["win-1"])
+
+
+@situation(starts_again={"Deployment shop/x": "yes"})
+def a_disk_of_which_nothing_says_its_zone_where_there_are_none(world: World) -> None:
+    a_disk_of_which_nothing_says_its_zone(world)
+    _without_zones(world)
+
+
+@situation(starts_again={"Deployment shop/x": "yes"})
+def a_disk_of_which_nothing_says_its_zone_with_pods_of_one_zone(world: World) -> None:
+    volume(world, "pv-x", csi(AZURE_DISK.name, disk_handle(AZURE_DISK.name, "x")), "x")
+    spec = pod_spec("x")
+    spec["nodeSelector"][ZONE] = "a"
+    workload(world, "Deployment", "x", spec, on=["win-1"])

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from functools import cached_property
 
 from ...base.grouped import group_values
@@ -20,8 +19,9 @@ from ...catalog.versions import parse
 from ..facts.sources import Inline
 from ..facts.workloads import ObservedPod
 from ..findings import create_finding
-from ..index import BY_NAME, Index, unite
+from ..index import BY_NAME, GOING, Index, unite
 from ..migration import decide_control_plane
+from ..scheduler.volume_binding import find_differing_labels
 from ..subjects import Subject, Subjects
 from ..usage import Usage, Workload, list_disks
 from ..verdict import ReportFinding, Severity
@@ -29,8 +29,6 @@ from ..volumes import VolumesEvaluation
 from ..walk.steps import PodToStart, Split, StepAnswer
 from .external_attacher import check_attacher_release, find_attachment_faults, refuse_deleted_volume
 
-# A pod that is being deleted should be gone by its timestamp; unmounting takes a while on Windows.
-_GOING = timedelta(minutes=10)
 _OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 
 
@@ -60,6 +58,8 @@ class AttachDetachController:
         of_plugins: Mapping[str, Sequence[StepAnswer]],
     ) -> None:
         self._uses: dict[str, _Use] = {}
+        # By driver and nodes.
+        self._differing: dict[tuple[str, int], tuple[str, ...]] = {}
         self._index, self._use, self._subjects, self._evaluated = index, use, subjects, evaluated
         self._unusable_drivers = {
             name: tuple(finding for finding in findings if finding.severity == "blocker")
@@ -121,6 +121,7 @@ class AttachDetachController:
                     split.note("no" if is_sure else "unknown", nodes, findings)
                     return
         refuse_deleted_volume(self._index, subject, split, by_csi)
+        self._check_place(subject, split)
         if subject.driver not in self._declared and not subject.inline:
             message = f"kubelets wait for an attachment by {subject.driver}, and none was ever made"
             remedy = "check that the driver's external-attacher runs, and that its CSIDriver exists"
@@ -142,6 +143,27 @@ class AttachDetachController:
         if handle.account not in ("", UNSPECIFIED):
             nodes = unite(nodes for account, nodes in index.accounts.items() if account != handle.account.lower())
             yield "account", handle.account, nodes
+
+    def _check_place(self, subject: Subject, split: Split) -> None:
+        """A disk of which nothing says in which zone it is, so that the scheduler takes any node."""
+        volume = subject.volume
+        if volume is None and (not subject.inline or subject.plugin is None):
+            # One that is yet to be made is made for a node.
+            return
+        # A driver names the places of what it makes, unless every node reaches it (accessible_topology of CSI's spec.md).
+        if volume is not None and (volume.terms is not None or volume.provisioned_by == subject.driver):
+            return
+        if volume is not None and any(key in ZONES for key, _zone in volume.places):
+            return
+        if subject.handle.zone not in ("", UNSPECIFIED) or not split.nodes & (split.nodes - 1):
+            return
+        key = subject.driver, split.nodes
+        if key not in self._differing:
+            self._differing[key] = find_differing_labels(self._index, split.nodes, subject.driver)
+        if labels := self._differing[key]:
+            message = f"neither nodeAffinity nor a label says where it is, and nodes differ in {', '.join(labels)}"
+            remedy = "set spec.nodeAffinity of the volume to its zone, so that the scheduler avoids other nodes"
+            split.doubt(split.nodes, "CSI-V32", message, remedy)
 
     def _check_migration(self, subject: Subject, split: Split) -> None:
         """Where kubelet and control plane go different ways, the one waits for what the other does not do."""
@@ -255,7 +277,7 @@ class AttachDetachController:
     def _find_stuck_pod(self, subject: Subject) -> ObservedPod | None:
         """A pod with the volume that is being deleted and does not go."""
         going = self._find_users(subject).going
-        return next((pod for pod in going if self._index.count_minutes(pod.gone_by, _GOING) is not None), None)
+        return next((pod for pod in going if self._index.count_minutes(pod.gone_by, GOING) is not None), None)
 
     def _find_rival(self, pod: PodToStart, subject: Subject, nodes: int) -> str:
         """A workload that starts with the same volume, maybe on another node, while no pod of either is on a node."""

@@ -8,6 +8,8 @@ Also upstream's binder.go, which binds or provisions the volumes of claims that 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ...catalog.translation import TranslationError, parse_ebs_id
 from ..facts.placement import describe_terms
 from ..facts.storage import ObservedClass, ObservedVolume
@@ -66,14 +68,16 @@ class VolumeBinding:
 
     def _find_topology_keys(self, storage_class: ObservedClass) -> tuple[str, ...]:
         """The labels by which nodes differ in whether they reach volumes of a class."""
-        index, name = self._index, storage_class.driver
-        keys = {
-            key for node in index.csi_nodes.values() if (entry := node.find_entry(name)) for key in entry.topology_keys
-        }
-        keys |= {part.key for term in storage_class.allowed or () for part in term}
-        labels = sorted(keys)
-        places = {tuple(node.labels.get(key) for key in labels) for node in index.node_list}
-        return tuple(labels) if len(places) > 1 else ()
+        allowed = {part.key for term in storage_class.allowed or () for part in term}
+        return find_differing_labels(self._index, self._index.all, storage_class.driver, allowed)
+
+
+def find_differing_labels(index: Index, nodes: int, driver: str, keys: Iterable[str] = ()) -> tuple[str, ...]:
+    """Of the labels that say where volumes of a driver are, and of these keys, those by which nodes differ."""
+    entries = (csi_node.find_entry(driver) for csi_node in index.csi_nodes.values())
+    labels = {key for entry in entries if entry is not None for key in entry.topology_keys}.union(keys)
+    values = {key: {node.labels.get(key) for node in index.list_nodes(nodes)} for key in sorted(labels)}
+    return tuple(key for key in values if len(values[key]) > 1)
 
 
 def _is_translatable(volume: ObservedVolume) -> bool:
