@@ -94,6 +94,8 @@ def simulate_roll(
         return Roll("no", f"node {place}: {stop.because}", nodes, stop.node, is_early)
     if waiting:
         return Roll("unknown", f"{waiting} waits for a node now, and may take the room of pods that move", nodes)
+    if first is None and index.unread:
+        return Roll("unknown", f"{', '.join(sorted(index.unread))} could not be read", nodes)
     if first is None:
         return Roll("yes", f"{format_number(len(nodes), 'Windows node')} can be drained one after the other", nodes)
     return Roll("unknown", f"node {first.node}: {first.because}", nodes)

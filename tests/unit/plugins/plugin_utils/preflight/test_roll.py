@@ -331,6 +331,15 @@ def test_without_the_budgets_the_upgrade_is_unknown() -> None:
     assert rolled(world) == Roll("unknown", "poddisruptionbudgets could not be read", ())
 
 
+def test_without_the_webhooks_the_upgrade_is_unknown() -> None:
+    world = nodes(2)
+    stateless(world, "web", ["win-1"])
+    name = "validatingwebhookconfigurations"
+    world.unread.append(Unread(name, f"this account may not list {name}"))
+    roll = rolled(world)
+    assert (roll.answer, roll.because) == ("unknown", f"{name} could not be read")
+
+
 def test_a_cluster_without_windows_nodes_has_no_such_upgrade() -> None:
     world = World()
     node(world, "linux-1", windows=False)
