@@ -19,6 +19,7 @@ from situations.cluster import (
     undecided,
     unregister,
     volume,
+    windows_nodes,
     workload,
 )
 from situations.world import World
@@ -34,6 +35,8 @@ def a_stateful_set_of_zero_replicas(world: World) -> None:
     world.get("StatefulSet", "db", SHOP)["spec"]["replicas"] = 0
     for number in (0, 1):
         world.remove("Pod", f"db-{number}", SHOP)
+    for node in windows_nodes(world):
+        node["status"]["volumesInUse"] = []
     unregister(world, VSPHERE, "win-2")
     world.remove("Pod", f"{VSPHERE.daemonset}-win-2", VSPHERE.namespace)
 

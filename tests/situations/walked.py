@@ -263,3 +263,16 @@ def a_disk_of_which_nothing_says_its_zone_with_pods_of_one_zone(world: World) ->
     spec = pod_spec("x")
     spec["nodeSelector"][ZONE] = "a"
     workload(world, "Deployment", "x", spec, on=["win-1"])
+
+
+@situation("CSI-V53", starts_again={"CronJob shop/x": "unknown"})
+def a_volume_that_a_node_has_mounted_for_no_pod(world: World) -> None:
+    volume(world, "pv-x", csi(VSPHERE.name, "fcd-x"), "x")
+    attach(world, "pv-x", "win-2", VSPHERE.name, "fcd-x")
+    workload(world, "CronJob", "x", pod_spec("x"))
+
+
+@situation(starts_again={"CronJob shop/x": "yes"})
+def a_volume_that_a_node_has_attached_and_not_mounted(world: World) -> None:
+    a_volume_that_a_node_has_mounted_for_no_pod(world)
+    world.get("Node", "win-2")["status"]["volumesInUse"] = []

@@ -27,7 +27,7 @@ from ..usage import Usage, Workload, list_disks
 from ..verdict import ReportFinding, Severity
 from ..volumes import VolumesEvaluation
 from ..walk.steps import PodToStart, Split, StepAnswer
-from .external_attacher import check_attacher_release, find_attachment_faults, refuse_deleted_volume
+from .external_attacher import check_attacher_release, find_attachment_faults, is_mounted, refuse_deleted_volume
 
 _OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 
@@ -206,6 +206,11 @@ class AttachDetachController:
             remedy = f"check the kubelet's log on {stuck.node}: the volume is detached once the pod has ended"
             split.doubt(nodes & ~self._index.bit.get(stuck.node, 0), "CSI-V53", message, remedy)
             return
+        if stray := self._find_stray_mount(subject):
+            message = f"node {stray} has it mounted, and no pod there uses it, so nothing detaches it"
+            remedy = f"check csi-proxy and the node plugin on {stray}, which unmount it; if that does not help, restart the node"
+            split.doubt(nodes & ~self._index.bit.get(stray, 0), "CSI-V53", message, remedy)
+            return
         holder = self._find_holder(pod, subject)
         if holder is not None:
             other_nodes = nodes & ~self._index.bit.get(holder.node, 0)
@@ -251,9 +256,19 @@ class AttachDetachController:
             )
         )
 
-    def _find_users(self, subject: Subject) -> _Use:
+    def _find_stray_mount(self, subject: Subject) -> str:
+        """A node that has the volume mounted for no pod, empty for none."""
+        used = {pod.node for _key, pod in self._placed.get(self._name_disk(subject), ()) if not pod.finished}
+        attachments = () if "pods" in self._index.unread else self._index.attachments_of.get(subject.key, ())
+        unused = (entry for entry in attachments if entry.attached and entry.node not in used)
+        return next((entry.node for entry in unused if is_mounted(self._index, entry)), "")
+
+    def _name_disk(self, subject: Subject) -> str:
         claims = (subject.claim.key,) if subject.claim is not None else ()
-        (disk,) = list_disks(self._index, claims, () if claims else (Inline("", subject.source),))
+        return next(list_disks(self._index, claims, () if claims else (Inline("", subject.source),)))
+
+    def _find_users(self, subject: Subject) -> _Use:
+        claims, disk = (subject.claim.key,) if subject.claim is not None else (), self._name_disk(subject)
         volume = claims[0] if claims else disk
         if volume not in self._uses:
             # Workloads on Linux are known only where they share a claim.

@@ -51,6 +51,13 @@ def check_attacher_release(index: Index, subject: Subject, split: Split, nodes: 
         split.block(nodes, "CSI-V31", message, "upgrade the driver's installation")
 
 
+def is_mounted(index: Index, attachment: ObservedAttachment) -> bool:
+    """Whether the kubelet of its node has the volume mounted, so that the attach controller does not detach it."""
+    volume, node = index.volumes.get(attachment.volume), index.nodes.get(attachment.node)
+    handle = volume.source.handle if volume is not None else ""
+    return node is not None and f"kubernetes.io/csi/{attachment.attacher}^{handle}" in node.in_use
+
+
 def find_attachment_faults(index: Index, attachment: ObservedAttachment) -> Iterator[ReportFinding]:
     """Findings of an attachment that failed or hangs."""
     csi_node = index.csi_nodes.get(attachment.node)
@@ -59,11 +66,13 @@ def find_attachment_faults(index: Index, attachment: ObservedAttachment) -> Iter
     error, mount = attachment.attach_error or attachment.detach_error, ""
     volume, node = index.volumes.get(attachment.volume), index.nodes.get(attachment.node)
     if volume is not None and node is not None and attachment.deleting:
-        is_mounted = f"kubernetes.io/csi/{attachment.attacher}^{volume.source.handle}" in node.in_use
-        description += f", which the kubelet of {attachment.node} {'still has mounted' if is_mounted else 'does not have mounted'},"
+        mounted = is_mounted(index, attachment)
+        description += (
+            f", which the kubelet of {attachment.node} {'still has mounted' if mounted else 'does not have mounted'},"
+        )
         mount = (
             f"check csi-proxy and the node plugin on {attachment.node}, which unmount it; if that does not help"
-            if is_mounted
+            if mounted
             else "Windows or the platform keeps the disk; if it is not detached in ten minutes"
         ) + f", drain and restart the node: kubectl drain {attachment.node} --ignore-daemonsets"
     # Until the driver is registered, the attacher repeats this, and the checks of the driver on the node find why. Afterwards it

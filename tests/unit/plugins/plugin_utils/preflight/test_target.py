@@ -11,7 +11,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.target import choose_versions, simulate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Target
 from situations.base import kubelets, on_windows
-from situations.cluster import SHOP, healthy, pod_spec, volume, workload
+from situations.cluster import SHOP, healthy, pod_spec, volume, windows_nodes, workload
 
 
 def test_an_openshift_version_implies_its_kubernetes_and_its_operator() -> None:
@@ -78,6 +78,8 @@ def test_on_the_way_to_a_target_a_workload_that_something_else_stops_there_is_st
     kubelets(world, "v1.26.9", migrated=("kubernetes.io/azure-disk", "kubernetes.io/azure-file"))
     for kind, name in (("Deployment", "legacy"), ("ReplicaSet", "legacy-6d4f"), ("Pod", "legacy-0")):
         world.remove(kind, name, SHOP)
+    for node in windows_nodes(world):
+        node["status"]["volumesInUse"] = []
     # The disk needs a later kubelet, and 1.32.0 does not mount the share.
     share = {"azureFile": {"secretName": "s", "shareName": "x", "secretNamespace": SHOP}}
     volume(world, "pv-old", share, "old", accessModes=["ReadWriteMany"])
