@@ -124,7 +124,8 @@ def _list_dependencies(
     for key in subjects.by_workload.get(workload.key, ()):
         subject = subjects.subjects[key]
         providers = index.providers.get(subject.driver, ())
-        if subject.source.secret or subject.source.field == "azureFile":
+        if subject.source.secret or (subject.driver in BY_NAME and not BY_NAME[subject.driver].fstypes):
+            # Azure File finds that of a storage account by its name, where a volume names none.
             yield "Secret", f"of {subject.title}"
         if subject.source.server in servers:
             yield "SMB server with several Secrets", subject.source.server

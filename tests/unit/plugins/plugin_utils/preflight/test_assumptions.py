@@ -171,7 +171,7 @@ def test_what_is_optional_or_always_there_is_no_dependency() -> None:
 
 def test_the_secret_of_a_share_is_assumed() -> None:
     share = evaluate(PAIRS["an_smb_share_without_secret"].world(wrong=False).snapshot())
-    assert "1 Secret (of PersistentVolume pv-x)" in assumed(share)["references"]
+    assert "2 Secrets (of PersistentVolume pv-share, of PersistentVolume pv-x)" in assumed(share)["references"]
 
 
 @pytest.mark.parametrize(
