@@ -196,10 +196,19 @@ class _Simulation:
                 if shape_number not in fixed:
                     pod = PodToStart(name, shape.namespace, name, shape.placement, shape=shape)
                     fixed[shape_number] = self._scheduler.find_fixed_nodes(pod)
-                answer: Answer = "yes" if shape.owner else "no"
-                because = "" if shape.owner else "no controller recreates it"
+                answer, because = self._find_refusal(shape)
                 for _number in range(count - self._evaluated.get((node, shape_number), 0)):
                     yield self._create_pod(name, shape, shape, node, *fixed[shape_number], answer, because)
+
+    def _find_refusal(self, shape: PodShape) -> tuple[Answer, str]:
+        """Why a pod without volumes is not created again, or may not be."""
+        if not shape.owner:
+            return "no", "no controller recreates it"
+        for quota in self._index.quotas.get(shape.namespace, ()):
+            hard = dict(quota.hard)
+            if any(amount > hard.get(name, amount) for name, amount in quota.used or ()):
+                return "unknown", f"ResourceQuota {quota.namespace}/{quota.name} allows less than is used"
+        return "yes", ""
 
     def _find_obstacle(self, name: str) -> str:
         """What a drain of a node waits for, or where the playbook upgrade waits before each other node; empty for nothing."""

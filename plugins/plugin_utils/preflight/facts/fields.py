@@ -187,7 +187,7 @@ _CSI_VOLUME = _table(
     volumeAttributes=_ATTRIBUTES,
     nodeStageSecretRef=_table({_SOURCES: "name namespace"}),
 )
-# containerd on Windows creates no path (internal/cri/opts/spec_windows_opts.go).
+# A kubelet makes no path of a local volume, and of a hostPath only where its type says so (pkg/volume/local, pkg/volume/hostpath).
 _LOCAL = _table(irrelevant={"of a device of Linux": "fsType"}, assumed={"host path": "path"})
 _HOST_PATH = _table(irrelevant={"that it exists is assumed": "type"}, assumed={"host path": "path"})
 _PERSISTENT_VOLUME_SPEC = _table(

@@ -317,6 +317,18 @@ def test_a_pod_of_today_takes_the_part_of_the_quota_that_it_has() -> None:
     assert report.roll.answer == "yes"
 
 
+def test_pods_without_volumes_are_unknown_where_their_quota_allows_less_than_is_used() -> None:
+    world = nodes(2)
+    stateless(world, "web", ["win-1", "win-1", "win-2"])
+    budget(world, "web", "web", 3, 2)
+    quota = world.add("ResourceQuota", "quota", SHOP, spec={"hard": {"pods": "3"}}, status={"used": {"pods": "3"}})
+    assert rolled(world).answer == "yes"
+    quota["spec"]["hard"]["pods"] = "2"
+    roll = rolled(world)
+    assert roll.answer == "unknown"
+    assert roll.because.endswith("may not start again: ResourceQuota shop/quota allows less than is used")
+
+
 def test_an_ordinal_that_does_not_start_again_stops_the_upgrade_at_its_own_node() -> None:
     world = healthy()
     world.get("PersistentVolumeClaim", "data-db-1", SHOP)["status"]["phase"] = "Lost"
