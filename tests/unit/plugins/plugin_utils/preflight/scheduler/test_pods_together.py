@@ -6,8 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
-from situations.cluster import SHOP, healthy, pod_spec, windows_nodes, workload
+from situations.cluster import SHOP, csi, healthy, in_zones, pod_spec, volume, windows_nodes, workload
 from situations.world import Object, World
 
 HOST = "kubernetes.io/hostname"
@@ -65,6 +66,18 @@ def test_where_pods_go_that_share_an_unbound_claim_is_unknown() -> None:
     world.remove("PersistentVolume", "win-2-0")
     windows_nodes(world)[0]["status"]["allocatable"]["cpu"] = "3"
     assert answer(world, "Deployment shop/cache") != "yes"
+
+
+@pytest.mark.parametrize(("cpu", "expected"), [("3", "unknown"), ("2", "yes")])
+def test_an_ordinal_with_more_choice_may_take_the_node_that_another_one_needs(cpu: str, expected: str) -> None:
+    world = local_disks()
+    template = {"metadata": {"name": "disk"}, "spec": {**CLAIM, "storageClassName": ""}}
+    for number, zones in enumerate((("a", "b"), ("a",))):
+        source = csi(DRIVERS["vsphere"].name, f"fcd-search-{number}")
+        volume(world, f"pv-search-{number}", source, f"disk-search-{number}", nodeAffinity=in_zones(*zones))
+    spec, status = spec_with(cpu), {"replicas": 2}
+    workload(world, "StatefulSet", "search", spec, replicas=2, volumeClaimTemplates=[template], status=status)
+    assert answer(world, "StatefulSet shop/search") == expected
 
 
 def daemon_set(world: World, spec: Object) -> None:
