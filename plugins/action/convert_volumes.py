@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..modules.convert_volumes import DOCUMENTATION
-from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ..plugin_utils.actions.cluster_action import ClusterAction
 from ..plugin_utils.base.documented import read_argument_spec
+from ..plugin_utils.base.errors import TaskError
 from ..plugin_utils.convert.options import RunOptions, parse_run_options
 from ..plugin_utils.convert.run import ConversionResult, Conversions
 from ..plugin_utils.kube.client import Client

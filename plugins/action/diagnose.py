@@ -16,9 +16,10 @@ from typing import Any
 from ansible.release import __version__ as core
 
 from ..modules.diagnose import DOCUMENTATION
-from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError, to_plain
+from ..plugin_utils.actions.cluster_action import ClusterAction, to_plain
 from ..plugin_utils.actions.host_results import HostResult, describe_left_cordons, list_csi_proxies, read_hosts
 from ..plugin_utils.base.documented import read_argument_spec
+from ..plugin_utils.base.errors import TaskError
 from ..plugin_utils.base.stored import serialize
 from ..plugin_utils.catalog.registry import DRIVERS
 from ..plugin_utils.kube.errors import ClusterError

@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 
 from ..doc_fragments import hosts
 from ..modules.driver_apply import DOCUMENTATION
-from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ..plugin_utils.actions.cluster_action import ClusterAction
 from ..plugin_utils.actions.host_results import list_csi_proxies, list_read_nodes, read_plans
 from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
+from ..plugin_utils.base.errors import TaskError
 from ..plugin_utils.drivers import declared
 from ..plugin_utils.drivers.apply import DeployRequest, deploy, plan
 from ..plugin_utils.drivers.rollout.apply import RollResult
@@ -22,7 +23,6 @@ from ..plugin_utils.kube.apply import Outcome
 from ..plugin_utils.kube.client import Client
 from ..plugin_utils.kube.connect import find_driver
 from ..plugin_utils.kube.definitions import build_result, find_daemon_set, parse_definitions
-from ..plugin_utils.kube.errors import ClusterError
 
 
 class ActionModule(ClusterAction):
@@ -75,7 +75,7 @@ class ActionModule(ClusterAction):
             return
         try:
             self._deploy(client, request, f"{metadata['namespace']}/{metadata['name']}")
-        except (ClusterError, TaskError):
+        except TaskError:
             # The callback prints all that a failed task returns.
             self.result.pop("diff", None)
             self.result["objects"] = [item for item in self.result["objects"] if item["action"] != "none"]

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ..modules.driver_info import DOCUMENTATION
-from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ..plugin_utils.actions.cluster_action import ClusterAction
 from ..plugin_utils.actions.manifests import describe_plan, plan_objects, read_request
 from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
+from ..plugin_utils.base.errors import TaskError
 from ..plugin_utils.drivers import declared
 from ..plugin_utils.drivers.installed import choose_driver, find_controllers
 from ..plugin_utils.kube.connect import find_driver

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..modules.driver_remove import DOCUMENTATION
-from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ..plugin_utils.actions.cluster_action import ClusterAction
 from ..plugin_utils.base.documented import read_argument_spec
+from ..plugin_utils.base.errors import TaskError
 from ..plugin_utils.catalog.base import Driver
 from ..plugin_utils.catalog.registry import DRIVERS
 from ..plugin_utils.drivers.handover.apply import make_handover_lease

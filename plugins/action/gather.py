@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from ..modules.gather import DOCUMENTATION
-from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError, to_plain
+from ..plugin_utils.actions.cluster_action import ClusterAction, to_plain
 from ..plugin_utils.actions.host_results import HostResult, list_csi_proxies, read_hosts
 from ..plugin_utils.actions.secrets import collect_secrets
 from ..plugin_utils.actions.summary import brief
 from ..plugin_utils.base.documented import read_argument_spec
+from ..plugin_utils.base.errors import TaskError
 from ..plugin_utils.base.files import write_whole
 from ..plugin_utils.base.redaction.redactor import Redactor
 from ..plugin_utils.base.redaction.structured import list_structure_names

@@ -10,9 +10,10 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from ..modules.handover import DOCUMENTATION
-from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ..plugin_utils.actions.cluster_action import ClusterAction
 from ..plugin_utils.actions.manifests import describe_plan, plan_objects, read_request
 from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
+from ..plugin_utils.base.errors import TaskError
 from ..plugin_utils.catalog.base import Driver
 from ..plugin_utils.drivers import declared
 from ..plugin_utils.drivers.handover.run import HandoverRun, describe_handover

@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..modules.node_info import DOCUMENTATION
-from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ..plugin_utils.actions.cluster_action import ClusterAction
 from ..plugin_utils.actions.host_results import describe_left_cordons, read_hosts
 from ..plugin_utils.base.documented import read_argument_spec
+from ..plugin_utils.base.errors import TaskError
 from ..plugin_utils.base.grouped import group_values
 from ..plugin_utils.drivers.installed import find_controllers, find_node_plugins
 from ..plugin_utils.inventory.matching import Host, Node, match_hosts

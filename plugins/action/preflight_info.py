@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 
 from ..doc_fragments import hosts
 from ..modules.preflight_info import DOCUMENTATION
-from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ..plugin_utils.actions.cluster_action import ClusterAction
 from ..plugin_utils.actions.host_results import list_csi_proxies, list_read_nodes, read_plans
 from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
+from ..plugin_utils.base.errors import TaskError
 from ..plugin_utils.preflight.report import ReadinessOptions, report_readiness
 
 # What goes to a job's statistics: short enough for any job.

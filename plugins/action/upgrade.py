@@ -17,10 +17,11 @@ from ansible import constants
 from ..modules import preflight_info, volume_data
 from ..modules import upgrade as module
 from ..modules import verify as verification
-from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ..plugin_utils.actions.cluster_action import ClusterAction
 from ..plugin_utils.actions.conclusion import describe_failure
 from ..plugin_utils.actions.host_results import describe_unusable
 from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
+from ..plugin_utils.base.errors import TaskError
 from ..plugin_utils.data.run import DataRun, check_options
 from ..plugin_utils.drivers.installed import find_node_plugins
 from ..plugin_utils.drivers.rollout.evaluate import GateRules
@@ -30,11 +31,10 @@ from ..plugin_utils.kube.errors import ClusterError
 from ..plugin_utils.kube.holder import identify_run
 from ..plugin_utils.kube.lease import read_uptime
 from ..plugin_utils.preflight.report import ReadinessOptions, report_readiness
-from ..plugin_utils.upgrade.begin import UpgradeRefusedError
 from ..plugin_utils.upgrade.decide import DelegatedStep
 from ..plugin_utils.upgrade.lease_keeper import release_keeper, start_keeper
 from ..plugin_utils.upgrade.observation import TAINT
-from ..plugin_utils.upgrade.play import UpgradeStepError, UpgradeSteps
+from ..plugin_utils.upgrade.play import UpgradeSteps
 from ..plugin_utils.upgrade.run import Upgrade
 from ..plugin_utils.verify.plan import parse_request
 from ..plugin_utils.verify.run import verify
@@ -110,13 +110,11 @@ class ActionModule(ClusterAction):
             if not self.check_mode:
                 with self._hold_lease(holder, steps):
                     getattr(steps, step)()
-        except (UpgradeRefusedError, UpgradeStepError, ClusterError, TaskError) as error:
+        except TaskError as error:
             self.result = shorten(self.result)
             if isinstance(error, ClusterError) and self._upgrade.journal_store.written:
                 text = f"{error} The state of each node is in {self._upgrade.journal_store.location}. Run again to continue."
                 raise TaskError(text, error.reason) from None
-            if isinstance(error, (UpgradeRefusedError, UpgradeStepError)):
-                raise TaskError(str(error), error.reason) from None
             raise
         for text in upgrade.journal_store.warnings:
             self.warn(text)
@@ -221,7 +219,7 @@ class ActionModule(ClusterAction):
                     self.wait_for_drivers([node])
                 else:
                     self.verify([node])
-            except (ClusterError, TaskError) as error:
+            except TaskError as error:
                 results[node] = str(error)
             else:
                 results[node] = ""

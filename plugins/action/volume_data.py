@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..modules.volume_data import DOCUMENTATION
-from ..plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ..plugin_utils.actions.cluster_action import ClusterAction
 from ..plugin_utils.base.documented import read_argument_spec
+from ..plugin_utils.base.errors import TaskError
 from ..plugin_utils.data.run import DataRun, check_options
 
 

@@ -31,7 +31,8 @@ HOSTS = {
 ACTION = """\
 import time
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.errors import TaskError
 
 
 class ActionModule(ClusterAction):

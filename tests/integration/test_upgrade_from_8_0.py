@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.errors import TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.begin import UpgradeRefusedError
 from integration.kube import VSPHERE, applied, connect
 from integration.playbooks import finish, play, start
 from integration.storage import make_namespace, storage_class
@@ -61,7 +61,7 @@ def test_a_node_without_volumes_is_first_and_the_others_follow_when_it_is_proven
     (found,) = [event["result"]["msg"] for event in refused.failures]
     assert "CSI-U13" in found
     assert "upgrade to WMCO 8.1.0 or a later release of WMCO 8 first" in found
-    with pytest.raises(UpgradeRefusedError, match="CSI-U14 all Windows nodes: each has a workload with a volume"):
+    with pytest.raises(TaskError, match="CSI-U14 all Windows nodes: each has a workload with a volume"):
         upgrade_call(
             eight.state.kubeconfigs["kubewin"],
             name="nine", hook="wmco", target=NINE, nodes=["win-2", "win-3"], unproven_canary=True,

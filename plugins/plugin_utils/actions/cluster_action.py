@@ -26,6 +26,7 @@ from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
 
 from ..base.documented import ArgumentSpec
+from ..base.errors import TaskError
 from ..base.interruption import Interrupted, interruptible
 from ..base.redaction.names import list_kubeconfig_secrets, list_texts
 from ..base.screen import display_line
@@ -33,17 +34,9 @@ from ..base.start import INPUTS, refuse_unchecked_inputs
 from ..base.text import mask_values
 from ..kube.client import Client
 from ..kube.connect import CLUSTER_ARG_SPEC, CONNECT_FOR, connect
-from ..kube.errors import ClusterError, UnreachableError
+from ..kube.errors import UnreachableError
 from . import driver_options
 from .inputs import is_blank
-
-
-class TaskError(Exception):
-    """A task that fails. reason: stable key. returned: what the task returns besides."""
-
-    def __init__(self, message: str, reason: str = "", **returned: Any) -> None:
-        super().__init__(message)
-        self.reason, self.returned = reason, returned
 
 
 class ClusterAction(ActionBase):
@@ -75,7 +68,7 @@ class ClusterAction(ActionBase):
             options = self.read_options(name, self.argument_spec, self._task.args, defaults)
             with interruptible(self.remainder):
                 self.work(options)
-        except (ClusterError, TaskError, Interrupted) as error:
+        except (TaskError, Interrupted) as error:
             reason = {"reason": error.reason} if error.reason else {}
             self.result.update(failed=True, msg=str(error), **reason, **getattr(error, "returned", {}))
         if self.inputs:
@@ -85,7 +78,7 @@ class ClusterAction(ActionBase):
 
     @abstractmethod
     def work(self, options: Mapping[str, Any]) -> None:
-        """Perform the task and fill `result`. ClusterError, TaskError or Interrupted fail the task with what `result` has by then."""
+        """Perform the task and fill `result`. TaskError or Interrupted fail the task with what `result` has by then."""
 
     def read_run(self) -> dict[str, Any]:
         """Options that earlier tasks of a playbook of this collection decide. Those of variables and of the task override them."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..kube.errors import ClusterError
+from ..base.errors import TaskError
 from .eligibility import ConversionRequest
 
 # Where the second copy of each record is, so that deleting one namespace loses nothing.
@@ -34,34 +34,35 @@ class RunOptions:
     tolerations: tuple[Mapping[str, Any], ...] = ()
 
 
-class ConversionOptionError(ClusterError):
-    def __init__(self, message: str) -> None:
-        super().__init__(message, "configuration")
-
-
 def parse_run_options(options: Mapping[str, Any]) -> RunOptions:
-    """Check the options, as far as that needs no cluster. Raises ConversionOptionError."""
+    """Check the options, as far as that needs no cluster. Raises TaskError."""
     names = list(dict.fromkeys(options["claims"]))
     if not names:
-        raise ConversionOptionError("claims is empty. Name the claims to convert as namespace/name.")
+        raise TaskError("claims is empty. Name the claims to convert as namespace/name.", "configuration")
     for name in names:
         namespace, dummy, claim = name.partition("/")
         if not namespace or not claim or "/" in claim:
-            raise ConversionOptionError(f"claims has {name!r}, expected namespace/name, for example shop/data-db-0.")
+            raise TaskError(
+                f"claims has {name!r}, expected namespace/name, for example shop/data-db-0.", "configuration"
+            )
     if options["volume_handle"] and len(names) > 1:
-        raise ConversionOptionError(f"volume_handle is for one claim, found {len(names)}. Convert that claim alone.")
+        raise TaskError(
+            f"volume_handle is for one claim, found {len(names)}. Convert that claim alone.", "configuration"
+        )
     for name, minimum in (("compare_limit", 0), ("step_timeout", 1)):
         if options[name] < minimum:
-            raise ConversionOptionError(f"{name} is {options[name]}, expected at least {minimum}.")
+            raise TaskError(f"{name} is {options[name]}, expected at least {minimum}.", "configuration")
     namespaces = (options["record_namespace"], SECOND_NAMESPACE)
     if namespaces[0] in ("", SECOND_NAMESPACE):
-        raise ConversionOptionError(
-            f"record_namespace is {namespaces[0]!r}, expected another namespace than {SECOND_NAMESPACE}, which has the copies."
+        raise TaskError(
+            f"record_namespace is {namespaces[0]!r}, expected another namespace than {SECOND_NAMESPACE}, which has the copies.",
+            "configuration",
         )
     unsafe = [name for name in names if name.partition("/")[0] in namespaces]
     if unsafe:
-        raise ConversionOptionError(
-            f"the record of {', '.join(unsafe)} would be deleted with its own namespace. Set another record_namespace."
+        raise TaskError(
+            f"the record of {', '.join(unsafe)} would be deleted with its own namespace. Set another record_namespace.",
+            "configuration",
         )
     desired = tuple(
         ConversionRequest(
@@ -74,8 +75,9 @@ def parse_run_options(options: Mapping[str, Any]) -> RunOptions:
     )
     roll_back = options["state"] == "rolled_back"
     if roll_back and options["final"]:
-        raise ConversionOptionError(
-            "state is rolled_back and final is true, but a final conversion cannot be rolled back. Set one of them."
+        raise TaskError(
+            "state is rolled_back and final is true, but a final conversion cannot be rolled back. Set one of them.",
+            "configuration",
         )
     return RunOptions(
         desired, roll_back, options["final"], namespaces,

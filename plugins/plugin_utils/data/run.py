@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ..base.errors import TaskError
 from ..base.stored import serialize
 from ..kube.client import Client
 from ..kube.errors import ClusterError
@@ -26,18 +27,18 @@ _OF_ALL = frozenset({"configuration", "forbidden", "refused", "unauthorized", "u
 
 
 def check_options(options: Mapping[str, Any]) -> list[str]:
-    """Return the claims as namespace/name. Raises ClusterError for a wrong option."""
+    """Return the claims as namespace/name. Raises TaskError for a wrong option."""
     if not options["record_namespace"]:
-        raise ClusterError("record_namespace is empty, expected an existing namespace for the baselines.", "refused")
+        raise TaskError("record_namespace is empty, expected an existing namespace for the baselines.", "refused")
     if not options["claims"] and not options["forget"]:
-        raise ClusterError("claims is empty; name one or more PersistentVolumeClaims.", "refused")
+        raise TaskError("claims is empty; name one or more PersistentVolumeClaims.", "refused")
     for claim in options["claims"]:
         namespace, _slash, name = claim.partition("/")
         if not namespace or not name or "/" in name:
-            raise ClusterError(f"claims has {claim!r}, expected namespace/name.", "refused")
+            raise TaskError(f"claims has {claim!r}, expected namespace/name.", "refused")
     for name in ("limit", "rate", "timeout", "step_timeout"):
         if options[name] < 1:
-            raise ClusterError(f"{name} is {options[name]}, expected at least 1.", "refused")
+            raise TaskError(f"{name} is {options[name]}, expected at least 1.", "refused")
     return list(dict.fromkeys(options["claims"]))
 
 

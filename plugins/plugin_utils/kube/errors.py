@@ -15,17 +15,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..base.decode import DecodeError, read_object
+from ..base.errors import TaskError
 from ..base.text import join_lines
 from .access import Need
 from .kinds import Kind
 
 
-class ClusterError(Exception):
-    """A request that failed for good. reason: one stable word; status: the HTTP status, 0 without an answer."""
+class ClusterError(TaskError):
+    """A request that failed for good. status: the HTTP status, 0 without an answer."""
 
     def __init__(self, message: str, reason: str, status: int = 0) -> None:
-        super().__init__(message)
-        self.reason = reason
+        super().__init__(message, reason)
         self.status = status
 
 

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from ..base.decode import decode
+from ..base.errors import TaskError
 from ..base.files import write_whole
 from ..base.screen import Screen
 from ..base.waiting import report_progress
@@ -26,7 +27,6 @@ from ..catalog.target import parse_target
 from ..kube.client import Client
 from ..kube.connect import require_packages
 from ..kube.definitions import parse_definitions
-from ..kube.errors import ClusterError
 from .evaluate import evaluate
 from .facts.nodes import ObservedHost
 from .facts.snapshot import SNAPSHOT_VERSION, Snapshot
@@ -63,7 +63,7 @@ class ReadinessOptions:
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> ReadinessOptions:
-        """The module's options. Raises ClusterError for a wrong one, before the cluster is contacted."""
+        """The module's options. Raises TaskError for a wrong one, before the cluster is contacted."""
         try:
             target = Target(**parse_target({key: value for key, value in (options["target"] or {}).items() if value}))
             return cls(
@@ -78,7 +78,7 @@ class ReadinessOptions:
                 cluster="" if options["snapshot_from"] else name_cluster(options),
             )
         except ValueError as error:
-            raise ClusterError(str(error), "configuration") from error
+            raise TaskError(str(error), "configuration") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from ..base.errors import TaskError
 from ..base.findings import Finding
 from ..catalog.target import CurrentReleases, find_impossible_targets
 from ..catalog.versions import is_at_least, parse
@@ -18,12 +19,6 @@ from . import wmco
 from .decide import DelegatedStep, fail, find_left_cordoned, has_reached
 from .journal import Hook, Journal, NodeEntry, UpgradeTarget, format_time
 from .observation import UpgradeNode, UpgradeObservation
-
-
-class UpgradeRefusedError(ValueError):
-    """An upgrade cannot begin or continue as requested."""
-
-    reason = "refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +40,7 @@ class UpgradeRequest:
 
 
 def begin(desired: UpgradeRequest, observed: UpgradeObservation, confirmed: Sequence[str] = ()) -> Journal:
-    """Create the journal of a new upgrade. Raises UpgradeRefusedError with every blocker."""
+    """Create the journal of a new upgrade. Raises TaskError refused with every blocker."""
     problems = [
         f"Node {name} is not a Windows node of this cluster, expected one of {', '.join(sorted(observed.nodes)) or 'none'}."
         for name in (*desired.nodes, *([desired.canary] if desired.canary else []))
@@ -66,7 +61,7 @@ def begin(desired: UpgradeRequest, observed: UpgradeObservation, confirmed: Sequ
     if desired.hook == "wmco":
         problems += [finding.line() for finding in wmco.find_blockers(chosen, desired.target, desired.unproven_canary)]
     if problems:
-        raise UpgradeRefusedError("\n".join(problems))
+        raise TaskError("\n".join(problems), "refused")
     unproven = desired.hook == "wmco" and wmco.find_path(chosen, desired.target).csi_proxy != "kept"
     order = [node.name for node in sorted(chosen, key=lambda node: _rank(node, desired, unproven))]
     # Nodes with the target release are only verified: the canary is the first node that this upgrade changes.
@@ -151,10 +146,11 @@ def check_same_request(journal: Journal, desired: UpgradeRequest) -> None:
         )
     )
     if began != requested:
-        raise UpgradeRefusedError(
+        raise TaskError(
             f"upgrade {journal.name} began with {began}, requested is {requested}. "
             + ("It is finished; give" if journal.state == "finished" else "Continue it with the same options, or give")
-            + " the new one a name of its own (kubewin_upgrade_name)."
+            + " the new one a name of its own (kubewin_upgrade_name).",
+            "refused",
         )
 
 
@@ -164,7 +160,7 @@ def resume(
     """Return the journal as this run continues it: failed nodes are retried at their step."""
     check_same_request(journal, desired)
     if problems := _check_approvals(confirmed, [*(entry.node for entry in journal.nodes), *observed.nodes]):
-        raise UpgradeRefusedError("\n".join(problems))
+        raise TaskError("\n".join(problems), "refused")
     current_time = observed.current_time
     journal = replace(
         journal,
@@ -194,7 +190,7 @@ def resume(
             )
     journal = add_new_nodes(journal, desired, observed)
     if problems := _check_pauses(desired, [entry.node for entry in journal.nodes]):
-        raise UpgradeRefusedError("\n".join(problems))
+        raise TaskError("\n".join(problems), "refused")
     return journal
 
 
@@ -222,49 +218,54 @@ def add_new_nodes(journal: Journal, desired: UpgradeRequest, observed: UpgradeOb
 def plan_batches(journal: Journal, nodes: Collection[str]) -> list[list[str]]:
     """Return the unfinished nodes among these, batch by batch.
 
-    UpgradeRefusedError if a node in progress, or the canary, is not among them.
+    TaskError refused if a node in progress, or the canary, is not among them.
     """
     unfinished = [entry for entry in journal.nodes if entry.step != "done"]
     # A node that has its target release needs no tasks, and so no host.
     begun = [entry.node for entry in unfinished if entry.under_way and not entry.by_itself and entry.node not in nodes]
     if begun:
-        raise UpgradeRefusedError(
+        raise TaskError(
             f"Node {', '.join(begun)}: in progress and without a host in this run, expected one host for each. Add its "
-            "host to the inventory or to --limit, or repair the host if it could not be read."
+            "host to the inventory or to --limit, or repair the host if it could not be read.",
+            "refused",
         )
     canary = [
         entry.node for entry in unfinished if entry.batch == 0 and not entry.by_itself and entry.node not in nodes
     ]
     if canary:
-        raise UpgradeRefusedError(
+        raise TaskError(
             f"Node {', '.join(canary)}: the canary of upgrade {journal.name}, without a host in this run, expected one. Add "
-            "its host to the inventory or to --limit, or name another canary (kubewin_upgrade_canary)."
+            "its host to the inventory or to --limit, or name another canary (kubewin_upgrade_canary).",
+            "refused",
         )
     numbers = dict.fromkeys(entry.batch for entry in unfinished if entry.node in nodes)
     return [[entry.node for entry in unfinished if entry.batch == number and entry.node in nodes] for number in numbers]
 
 
 def check_batch(journal: Journal, batch: Collection[str]) -> None:
-    """Refuse to begin nodes before those that began earlier, or before the canary. UpgradeRefusedError."""
+    """Refuse to begin nodes before those that began earlier, or before the canary. TaskError refused."""
     unknown = sorted(set(batch) - {entry.node for entry in journal.nodes})
     if unknown:
-        raise UpgradeRefusedError(
+        raise TaskError(
             f"Node {', '.join(unknown)}: not in upgrade {journal.name}, expected one of "
-            f"{', '.join(entry.node for entry in journal.nodes)}. Leave its host out."
+            f"{', '.join(entry.node for entry in journal.nodes)}. Leave its host out.",
+            "refused",
         )
     begun = [
         entry.node for entry in journal.nodes if entry.step == "hook" and entry.under_way and entry.node not in batch
     ]
     if begun:
-        raise UpgradeRefusedError(
+        raise TaskError(
             f"Node {', '.join(begun)}: its tasks did not end, expected that before Node {', '.join(batch)}. Check its host, "
-            "then run again."
+            "then run again.",
+            "refused",
         )
     canary = [entry.node for entry in journal.nodes if entry.batch == 0 and entry.step == "waiting"]
     if not set(canary) <= set(batch):
-        raise UpgradeRefusedError(
+        raise TaskError(
             f"Node {', '.join(batch)}: begun before the canary {', '.join(canary)}, expected the canary first. Begin with "
-            "the canary's host."
+            "the canary's host.",
+            "refused",
         )
 
 
@@ -282,7 +283,7 @@ def record_results(
     for node, why in results.items():
         entry = journal.find_entry(node)
         if entry.step != kind:
-            raise UpgradeRefusedError(f"{kind} of {node} was not requested: it is at step {entry.step}")
+            raise TaskError(f"{kind} of {node} was not requested: it is at step {entry.step}", "refused")
         if why:
             finding, remedy = _FAILED[kind]
             journal = fail(journal, node, finding, why, remedy, current_time)

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Protocol
 
+from ..base.errors import TaskError
 from ..base.findings import Finding
 from ..base.screen import Screen
 from ..base.stored import serialize
@@ -18,14 +19,6 @@ from .decide import Decision
 from .explain import describe
 from .journal import Journal
 from .run import Upgrade, name_outcome
-
-
-class UpgradeStepError(Exception):
-    """A step after which the play must not go on. reason: stable key."""
-
-    def __init__(self, message: str, reason: str) -> None:
-        super().__init__(message)
-        self.reason = reason
 
 
 class Features(Protocol):
@@ -108,7 +101,7 @@ class UpgradeSteps:
         decision = self._upgrade.begin(self._options["batch"])
         self._record(decision)
         if self._result["outcome"] == "paused":
-            raise UpgradeStepError(decision.journal.why, "paused")
+            raise TaskError(decision.journal.why, "paused")
         self._result.update(nodes=list(decision.journal.due), deadline=time.time() + self._options["node_timeout"])
 
     def finish(self) -> None:
@@ -127,7 +120,7 @@ class UpgradeSteps:
         if failures and not journal.due and journal.state not in ("paused", "stopped"):
             # The play ended early for another reason than a node or a pause.
             self._summarize(journal, "stopped")
-            raise UpgradeStepError("\n".join(failures), "stopped")
+            raise TaskError("\n".join(failures), "stopped")
         decision = self._upgrade.settle()
         journal, outcome = decision.journal, name_outcome(decision)
         if outcome == "settled":
@@ -139,7 +132,7 @@ class UpgradeSteps:
         self._raise_stop(journal)
         if outcome == "tasks":
             waiting = [entry.node for entry in journal.nodes if entry.step == "hook"]
-            raise UpgradeStepError(f"Node {', '.join(waiting)}: its tasks did not run. Run again.", "stopped")
+            raise TaskError(f"Node {', '.join(waiting)}: its tasks did not run. Run again.", "stopped")
         if outcome == "finished":
             self._conclude(journal)
 
@@ -169,7 +162,7 @@ class UpgradeSteps:
             f"the journal: {upgrade.journal_store.location}",
         ]
         if lost:
-            raise UpgradeStepError(
+            raise TaskError(
                 "Every node is upgraded, but files of the baseline are missing, truncated or changed on these volumes:\n"
                 + "\n".join(lost)
                 + "\nIf the workload changed them itself, nothing is lost. Otherwise stop it before it writes more, and find "
@@ -180,12 +173,12 @@ class UpgradeSteps:
         if journal.compared:
             self._features.forget_data(journal.compared)
         if blockers := [_describe_finding(finding) for finding in findings if finding.severity == "blocker"]:
-            raise UpgradeStepError("\n".join(blockers), "volumes_changed")
+            raise TaskError("\n".join(blockers), "volumes_changed")
 
     # The result
 
     def _record(self, decision: Decision) -> None:
-        """The result of a decision. UpgradeStepError if the upgrade stopped."""
+        """The result of a decision. TaskError if the upgrade stopped."""
         self._describe(decision.journal)
         self._result["outcome"] = name_outcome(decision)
         self._raise_stop(decision.journal)
@@ -207,7 +200,7 @@ class UpgradeSteps:
     def _raise_stop(self, journal: Journal) -> None:
         if journal.state == "stopped" and journal.stopping is not None:
             place = self._upgrade.journal_store.location
-            raise UpgradeStepError(f"{_describe_finding(journal.stopping)}. The journal: {place}", "stopped")
+            raise TaskError(f"{_describe_finding(journal.stopping)}. The journal: {place}", "stopped")
 
 
 def _is_new(journal: Journal) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..base.errors import TaskError
 from ..base.findings import Finding
 from ..base.waiting import Waits
 from ..catalog.registry import DRIVERS, refuse_unknown_driver
@@ -20,7 +21,6 @@ from ..kube.permissions import require_roles
 from . import snapshot, wmco
 from .apply import UpgradeExecutor, UpgradeObserver
 from .begin import (
-    UpgradeRefusedError,
     UpgradeRequest,
     begin,
     check_batch,
@@ -142,7 +142,7 @@ class Upgrade:
         if self.desired.hook == "wmco":
             repelled = self.observer.find_repelled_plugins(self._options["drivers"], self.desired.name)
             if repelled:
-                raise UpgradeRefusedError("\n".join(wmco.report_repelled_plugin(name).line() for name in repelled))
+                raise TaskError("\n".join(wmco.report_repelled_plugin(name).line() for name in repelled), "refused")
         return self.journal_store.keep(self._start(stored, observed))
 
     def begin(self, batch: Collection[str]) -> Decision:
@@ -165,9 +165,10 @@ class Upgrade:
         """
         journal = self.journal_store.read()
         if journal is None or (journal.run != self._holder and journal.state != "finished"):
-            raise UpgradeRefusedError(
+            raise TaskError(
                 f"upgrade {self.desired.name}: this run did not begin a node, expected step begin before step finish. "
-                "Run the play from its beginning."
+                "Run the play from its beginning.",
+                "refused",
             )
         return self._record(journal, results) if journal.due else EndRun(journal)
 
@@ -266,22 +267,22 @@ def name_outcome(decision: Decision) -> str:
 def parse_request(params: Mapping[str, Any]) -> UpgradeRequest:
     """Check the options, as far as that needs no cluster."""
     if NAMES.match(params["name"] or "") is None:
-        raise UpgradeRefusedError(
-            f"name is {params['name']!r}, expected at most 62 lower-case letters, digits, - and '.'."
+        raise TaskError(
+            f"name is {params['name']!r}, expected at most 62 lower-case letters, digits, - and '.'.", "refused"
         )
     for name in params["drivers"]:
         if name not in DRIVERS:
-            raise UpgradeRefusedError(refuse_unknown_driver(name))
+            raise TaskError(refuse_unknown_driver(name), "refused")
     for name, minimum in (("node_timeout", 1), ("wait_timeout", 0)):
         if params[name] < minimum:
-            raise UpgradeRefusedError(f"{name} is {params[name]}, expected at least {minimum}.")
+            raise TaskError(f"{name} is {params[name]}, expected at least {minimum}.", "refused")
     releases = params["target"] or {}
     target = {key: str(releases[key]) for key in ("kubelet", "openshift", "wmco") if releases.get(key)}
     for component, release in target.items():
         try:
             parse(release)
         except ValueError as error:
-            raise UpgradeRefusedError(f"target {component}: {error}.") from error
+            raise TaskError(f"target {component}: {error}.", "refused") from error
     return UpgradeRequest(
         name=params["name"],
         hook=params["hook"],
@@ -298,7 +299,7 @@ def parse_rules(params: Mapping[str, Any]) -> UpgradeRules:
     try:
         windows = tuple(parse_window(text, params["time_zone"]) for text in params["windows"])
     except ValueError as error:
-        raise UpgradeRefusedError(str(error)) from error
+        raise TaskError(str(error), "refused") from error
     return UpgradeRules(
         budget=float(params["node_timeout"]),
         wait_timeout=float(params["wait_timeout"]),

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..base.errors import TaskError
 from ..catalog.base import Driver
 from ..catalog.registry import DRIVERS, refuse_unknown_driver
 from ..drivers.options import TOLERATION, is_toleration
-from ..kube.errors import ClusterError
 from .classes import choose_class
 from .nodes import ProofNode, explain_unfit
 
@@ -38,18 +38,18 @@ class VerifyRequest:
 
 
 def parse_request(options: Mapping[str, Any]) -> VerifyRequest:
-    """Check the options, as far as that needs no cluster. Raises ClusterError."""
+    """Check the options, as far as that needs no cluster. Raises TaskError."""
     if not options["drivers"]:
-        raise ClusterError(f"drivers is empty; name one or more of {', '.join(sorted(DRIVERS))}.", "refused")
+        raise TaskError(f"drivers is empty; name one or more of {', '.join(sorted(DRIVERS))}.", "refused")
     for name in (*options["drivers"], *options["storage_classes"]):
         if name not in DRIVERS:
             # Not by choices, which documentation would have to repeat for every new driver.
-            raise ClusterError(refuse_unknown_driver(name), "refused")
+            raise TaskError(refuse_unknown_driver(name), "refused")
     if options["timeout"] < 1:
-        raise ClusterError(f"timeout is {options['timeout']}, expected at least 1.", "refused")
+        raise TaskError(f"timeout is {options['timeout']}, expected at least 1.", "refused")
     for toleration in options["tolerations"]:
         if not is_toleration(toleration):
-            raise ClusterError(f"tolerations has {toleration}, {TOLERATION}.", "refused")
+            raise TaskError(f"tolerations has {toleration}, {TOLERATION}.", "refused")
     return VerifyRequest(
         drivers=tuple(DRIVERS[name] for name in dict.fromkeys(options["drivers"])),
         nodes=tuple(dict.fromkeys(options["nodes"])),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.action.convert_volumes import ActionModule, describe_states
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.errors import TaskError
 from unit.plugins.plugin_utils.convert.test_run import store_of
 
 

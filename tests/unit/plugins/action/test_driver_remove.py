@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.action.driver_remove import ActionModule
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.errors import TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import make_selector
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import lease

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.action import node_info
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.errors import TaskError
 
 
 def test_a_run_whose_hosts_are_all_left_out_is_refused() -> None:

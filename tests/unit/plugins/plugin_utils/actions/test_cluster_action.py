@@ -15,8 +15,9 @@ from ansible import constants as C
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions import cluster_action
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction, TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.documented import ArgumentSpec
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.errors import TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import CONNECT_FOR
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import UnreachableError

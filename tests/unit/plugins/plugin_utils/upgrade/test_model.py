@@ -15,7 +15,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.begin import UpgradeRefusedError, UpgradeRequest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.errors import TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.begin import UpgradeRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import (
     ChangeObject,
     UpgradeRules,
@@ -446,7 +447,7 @@ def test_a_journal_continues_with_its_own_options_or_is_refused(
     world = kubelets(rules=UpgradeRules(pause=pause))
     world.run()
     world.desired = desired
-    with pytest.raises(UpgradeRefusedError, match=f"(?s){words}.*kubewin_upgrade_name") as refused:
+    with pytest.raises(TaskError, match=f"(?s){words}.*kubewin_upgrade_name") as refused:
         world.run()
     assert ("It is finished; give" in str(refused.value)) == (not pause)
 
@@ -456,7 +457,7 @@ def test_named_nodes_stay_the_only_ones() -> None:
     world.desired = replace(world.desired, nodes=("win-2", "win-1"))
     world.run()
     world.desired = replace(world.desired, nodes=())
-    with pytest.raises(UpgradeRefusedError, match=r"nodes win-1, win-2, requested .* nodes all"):
+    with pytest.raises(TaskError, match=r"nodes win-1, win-2, requested .* nodes all"):
         world.run()
     world.desired = replace(world.desired, nodes=("win-1", "win-2"))
     assert world.run(("win-1",)).journal.state == "finished"
@@ -469,10 +470,10 @@ def test_a_pause_that_never_applies_is_refused_at_the_beginning_and_later() -> N
     words = (
         "kubewin_upgrade_pause has 'win-9', expected canary, batches, or a Node of this upgrade: win-1, win-2, win-3"
     )
-    with pytest.raises(UpgradeRefusedError, match=words):
+    with pytest.raises(TaskError, match=words):
         world.run()
     world.desired = replace(world.desired, pause=("canary",))
     world.run()
     world.desired = replace(world.desired, pause=("canary", "win-9"))
-    with pytest.raises(UpgradeRefusedError, match=words):
+    with pytest.raises(TaskError, match=words):
         world.run(("canary",))

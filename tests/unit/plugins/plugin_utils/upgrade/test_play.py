@@ -9,9 +9,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.errors import TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import EndRun
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Journal, NodeEntry, UpgradeTarget
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.play import UpgradeStepError, UpgradeSteps
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.play import UpgradeSteps
 
 
 def end(result: dict[str, Any], state: Any, failures: list[str]) -> list[str]:
@@ -36,7 +37,7 @@ def end(result: dict[str, Any], state: Any, failures: list[str]) -> list[str]:
 
 def test_nodes_in_progress_stay_as_they_are_after_a_step_that_failed() -> None:
     result: dict[str, Any] = {}
-    with pytest.raises(UpgradeStepError, match="the API server does not answer") as error:
+    with pytest.raises(TaskError, match="the API server does not answer") as error:
         end(result, "open", ["the API server does not answer"])
     assert error.value.reason == "stopped"
     assert result["outcome"] == "stopped"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from datetime import datetime, timezone
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.errors import TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.begin import (
-    UpgradeRefusedError,
     UpgradeRequest,
     begin,
 )
@@ -95,7 +95,7 @@ def test_a_node_that_wmco_is_reconfiguring_is_managed_without_a_release() -> Non
 
 def test_every_refusal_is_reported_at_once() -> None:
     observed = UpgradeObservation(datetime(2026, 1, 1, tzinfo=timezone.utc), {"win-1": node("win-1", "7.2.0")})
-    with pytest.raises(UpgradeRefusedError) as refused:
+    with pytest.raises(TaskError) as refused:
         begin(
             UpgradeRequest("x", "wmco", UpgradeTarget(wmco="8.0.1"), nodes=("win-1", "win-9"), batches=("0",)), observed
         )
