@@ -21,7 +21,7 @@ from ..kube.pod import PodFacts
 from ..kube.times import parse_time
 from . import maintenance_windows
 from .drain import plan_drain
-from .journal import DRAINING, Journal, NodeEntry, Step, UpgradeTarget, UpgradeWorkload, format_time
+from .journal import DRAINING, Journal, NodeEntry, State, Step, UpgradeTarget, UpgradeWorkload, format_time
 from .maintenance_windows import MaintenanceWindow
 from .observation import ClusterState, UpgradeNode, UpgradeObservation
 
@@ -218,26 +218,9 @@ def _begin_next_batch(
         return EndRun(journal)
     if observed.cluster is None:
         return ObserveAgain((), journal)
-    held = _find_hold(journal, batch, observed, observed.cluster, rules)
-    if isinstance(held, str):
-        since = parse_time(journal.held_since)
-        if since is None:
-            journal = replace(journal, held_since=format_time(current_time)).add_event(held, current_time)
-        elif (current_time - since).total_seconds() > rules.wait_timeout:
-            return EndRun(replace(journal, state="paused", why=held, held_since=""))
-        return ObserveAgain(
-            (_build_awaited(held, since, current_time, rules.wait_timeout),), replace(journal, why=held)
-        )
-    if held is not None:
-        since = parse_time(journal.held_since)
-        if held.id == "CSI-U02" and (since is None or (current_time - since).total_seconds() <= rules.wait_timeout):
-            journal = journal if since else replace(journal, held_since=format_time(current_time))
-            return ObserveAgain(
-                (_build_awaited(f"{held.object}: {held.message}", since, current_time, rules.wait_timeout),), journal
-            )
-        return EndRun(
-            replace(journal, stopping=held, state="stopped", why=f"{held.object}: {held.message}", held_since="")
-        )
+    hold = _find_hold(journal, batch, observed, observed.cluster, rules)
+    if hold is not None:
+        return _hold_batch(journal, hold, rules.wait_timeout, current_time)
     for name in _list_pauses(journal, batch, rules):
         if name not in journal.confirmed:
             why = (
@@ -255,29 +238,53 @@ def _begin_next_batch(
     return decide(journal, observed, rules)
 
 
+def _hold_batch(journal: Journal, hold: _Hold, wait_timeout: float, current_time: datetime) -> ObserveAgain | EndRun:
+    since = parse_time(journal.held_since)
+    awaited = _build_awaited(hold.why, since, current_time, wait_timeout)
+    if hold.may_pass and awaited.waited <= wait_timeout:
+        if since is None:
+            journal = replace(journal, held_since=format_time(current_time)).add_event(hold.why, current_time)
+        return ObserveAgain((awaited,), replace(journal, why=hold.why))
+    state: State = "paused" if hold.stopping is None else "stopped"
+    return EndRun(replace(journal, stopping=hold.stopping, state=state, why=hold.why, held_since=""))
+
+
 def _build_awaited(condition: str, since: datetime | None, current_time: datetime, limit: float) -> WaitCondition:
     return WaitCondition(condition, (current_time - since).total_seconds() if since else 0.0, limit)
 
 
+@dataclass(frozen=True, slots=True)
+class _Hold:
+    """Why the next batch does not begin. stopping: a finding that stops the upgrade; without one it pauses. may_pass: it waits before that."""
+
+    why: str
+    stopping: Finding | None = None
+    may_pass: bool = True
+
+    @classmethod
+    def from_finding(cls, finding: Finding, *, may_pass: bool) -> _Hold:
+        return cls(f"{finding.object}: {finding.message}", finding, may_pass)
+
+
 def _find_hold(
     journal: Journal, batch: list[NodeEntry], observed: UpgradeObservation, cluster: ClusterState, rules: UpgradeRules
-) -> str | Finding | None:
-    """Return what blocks the next batch: text if it may pass, a finding if the run stops."""
+) -> _Hold | None:
     target = journal.target
     if cluster.failing and "cluster" in rules.stop_on:
-        return blocker(
+        finding = blocker(
             "CSI-U11",
             "ClusterVersion",
             f"its update fails: {cluster.failing}",
             "repair the cluster's update (oc adm upgrade), then run again",
         )
+        return _Hold.from_finding(finding, may_pass=False)
     if target.openshift and not is_at_least(cluster.openshift, target.openshift):
-        return (
+        return _Hold(
             f"OpenShift is {cluster.openshift or 'unknown'}, expected {target.openshift} before its nodes. Start its "
             "update and run again; a higher kubewin_upgrade_wait_timeout waits for it"
         )
     if journal.hook == "wmco" and not is_at_least(cluster.wmco, target.wmco):
-        return (
+        return _Hold(
             f"WMCO is {cluster.wmco or 'unknown'}, expected {target.wmco}: all earlier nodes are verified: approve its InstallPlan now, "
             "wait until OLM has installed it, and run again; a higher kubewin_upgrade_wait_timeout waits for it"
         )
@@ -286,18 +293,19 @@ def _find_hold(
         unavailable.pop(entry.node, None)
     if unavailable and "nodes" in rules.stop_on:
         detail = "; ".join(f"{name} is {why}" for name, why in unavailable.items())
-        return blocker(
+        finding = blocker(
             "CSI-U02", f"Node {next(iter(unavailable))}", f"{detail}; no further node is upgraded meanwhile",
             "repair or uncordon it, or remove nodes from kubewin_upgrade_stop_on",
         )  # fmt: skip
+        return _Hold.from_finding(finding, may_pass=True)
     open_for = maintenance_windows.measure_time_left(rules.windows, observed.current_time)
     if open_for is None:
-        return "no maintenance window is open (kubewin_upgrade_windows)"
+        return _Hold("no maintenance window is open (kubewin_upgrade_windows)")
     # The nodes of a batch are changed one after the other.
     needed = rules.budget * len(batch)
     if rules.windows and open_for < timedelta(seconds=needed):
         batch_text = "a node" if len(batch) == 1 else f"the {len(batch)} nodes of the next batch"
-        return (
+        return _Hold(
             f"the maintenance window closes at {format_time(observed.current_time + open_for)}, and {batch_text} may take {spell(needed)} "
             "(kubewin_upgrade_node_timeout)"
         )

@@ -222,6 +222,16 @@ def test_while_another_node_is_unavailable_no_further_one_starts() -> None:
     world.converged()
 
 
+def test_the_journal_names_the_node_that_the_next_batch_waits_for() -> None:
+    world = kubelets(rules=UpgradeRules(wait_timeout=30))
+    world.boxes["win-2"].down = True
+    journal = world.run().journal
+    assert journal.state == "stopped"
+    (event,) = [line for line in journal.happened if "not Ready" in line]
+    assert event.endswith(journal.why)
+    assert [line for line in world.messages if "not Ready" in line] == [f"waiting: {journal.why} (0 s of 30 s)"]
+
+
 def test_a_cordon_of_another_user_stays() -> None:
     world = kubelets()
     world.boxes["win-3"].cordoned = True
