@@ -36,19 +36,17 @@ class UpgradeObserver:
     def __init__(self, client: Client, check: Callable[[], None]) -> None:
         self._client, self._check = client, check
         self._refused: dict[str, tuple[float, str]] = {}
-        # Nodes that may start, as of UpgradeRules.
-        self.only: frozenset[str] | None = None
 
     def record_refusal(self, uid: str, why: str) -> None:
         """Record that the API server refused an eviction."""
         self._refused[uid] = (time.monotonic(), why)
 
-    def observe(self, journal: Journal) -> UpgradeObservation:
-        """Read what the journal's next step is decided from: pods only where they matter."""
+    def observe(self, journal: Journal, only: frozenset[str] | None) -> UpgradeObservation:
+        """Read what the journal's next step is decided from: pods only where they matter. only: as of UpgradeRules."""
         self._check()
         listed = self._list_nodes()
         plain = _read_without_pods(listed)
-        chosen = select_nodes_to_read(journal, plain, self.only)
+        chosen = select_nodes_to_read(journal, plain, only)
         nodes = {name: self._read_node(item) if name in chosen else plain[name] for name, item in listed.items()}
         elapsed_clock = time.monotonic()
         return UpgradeObservation(

@@ -122,9 +122,7 @@ def select_next_batch(journal: Journal, only: frozenset[str] | None) -> list[Nod
     return [entry for entry in waiting if entry.batch == waiting[0].batch] if waiting else []
 
 
-def select_nodes_to_read(
-    journal: Journal, nodes: Mapping[str, UpgradeNode], only: frozenset[str] | None = None
-) -> set[str]:
+def select_nodes_to_read(journal: Journal, nodes: Mapping[str, UpgradeNode], only: frozenset[str] | None) -> set[str]:
     """Return the nodes whose pods the next decision needs. only: as of UpgradeRules."""
     chosen = {entry.node for entry in journal.nodes if entry.step in DRAINING or entry.step == "hook"}
     waiting = [entry for entry in journal.nodes if entry.step == "waiting"]

@@ -190,7 +190,7 @@ class Upgrade:
 
     def _follow(self, journal: Journal, only: frozenset[str] | None) -> Decision:
         """Advance until the user's tasks are due or no node is in progress. only: nodes that may start, None for all."""
-        self.observer.only, rules = only, replace(self.rules, only=only)
+        rules = replace(self.rules, only=only)
         while True:
             decision = advance(
                 journal,
@@ -226,7 +226,7 @@ class Upgrade:
 
 
 def advance(
-    journal: Journal, keep: Callable[[Journal], Journal], observe: Callable[[Journal], UpgradeObservation],
+    journal: Journal, keep: Callable[[Journal], Journal], observe: Callable[[Journal, frozenset[str] | None], UpgradeObservation],
     execute: Callable[[ChangeObject], None], rules: UpgradeRules, notify: Callable[[str], None],
     sleep: Callable[[float], None] = time.sleep,
 ) -> Decision:  # fmt: skip
@@ -236,7 +236,7 @@ def advance(
     """
     waits = Waits(lambda line: notify(f"waiting: {line}"))
     while True:
-        observed = observe(journal)
+        observed = observe(journal, rules.only)
         decision = decide(journal, observed, rules)
         following = decision.journal
         if isinstance(decision, DelegateStep):

@@ -123,7 +123,7 @@ def compare_snapshots(before: UpgradeSnapshot, after: UpgradeSnapshot) -> Iterat
 
 def describe_changes(before: UpgradeSnapshot, after: UpgradeSnapshot) -> list[str]:
     """Describe each node, then the volumes."""
-    describe_changes = []
+    lines = []
     for name, was in sorted(before.nodes.items()):
         current = after.nodes.get(name, NodeReleases("gone", ""))
         parts = (
@@ -133,7 +133,7 @@ def describe_changes(before: UpgradeSnapshot, after: UpgradeSnapshot) -> list[st
         )
         if was.wmco or current.wmco:
             parts.append(f"WMCO {was.wmco} -> {current.wmco}" if was.wmco != current.wmco else f"WMCO {current.wmco}")
-        describe_changes.append(f"{name}: {', '.join(parts)}")
+        lines.append(f"{name}: {', '.join(parts)}")
     changed = {finding.object for finding in compare_snapshots(before, after)}
     unchanged = len(before.volumes) - len(changed)
-    return [*describe_changes, f"{unchanged} of {len(before.volumes)} volumes of Windows workloads are unchanged"]
+    return [*lines, f"{unchanged} of {len(before.volumes)} volumes of Windows workloads are unchanged"]

@@ -133,7 +133,6 @@ class World:
         for pod in self.pods:
             pod.rounds = 0
         self.refused: dict[str, str] = {}
-        self.only: frozenset[str] | None = None
         # Whether observations are so far apart that each retries refused evictions.
         self.seldom = False
         self.allowed_away = 1
@@ -210,7 +209,6 @@ class World:
 
     def follow(self, journal: Journal, only: frozenset[str] | None) -> Decision:
         """One step of the play. only: the nodes that it may start, None for all."""
-        self.only = only
         rules = replace(self.rules, only=only)
         for _task in range(TASKS):
             decision = advance(
@@ -262,10 +260,10 @@ class World:
 
     # Observer
 
-    def observe(self, journal: Journal) -> UpgradeObservation:
+    def observe(self, journal: Journal, only: frozenset[str] | None) -> UpgradeObservation:
         self.event(self._time)
         observed = self.see()
-        needed = select_nodes_to_read(journal, observed.nodes, self.only)
+        needed = select_nodes_to_read(journal, observed.nodes, only)
         nodes = {
             name: node if name in needed else replace(node, pods=None, workloads=())
             for name, node in observed.nodes.items()
