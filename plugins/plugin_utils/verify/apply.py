@@ -62,42 +62,33 @@ class StepError(Exception):
         self.events = tuple(events)
 
 
-class _ProofProgress:
-    def __init__(self, target: VerifyTarget) -> None:
-        self.target = target
-        self.proof = Proof(target.driver, target.node, target.storage_class, "not_run")
-
-    def add(self, **fields: Any) -> None:
-        self.proof = replace(self.proof, **fields)
-
-
 class Prover:
-    """Runs a verification. notify: progress callback."""
+    """Runs a verification. notify: progress callback. mounted: (driver, node) that had a volume mounted in this run."""
 
     def __init__(self, client: Client, scope: RunScope, desired: VerifyRequest, notify: Callable[[str], None]) -> None:
-        self._scope, self._desired, self._notify = scope, desired, notify
-        self._time_limit = _STEPS * desired.timeout
+        self.scope, self.desired, self.notify = scope, desired, notify
+        self.time_limit = _STEPS * desired.timeout
         self._lease = Lease(client, describe_lease(scope), identify_process(os.getpid()), notify)
         # Its objects carry its name. A run that finds its lease expired deletes the lease, and with it the right to make more.
-        self._unbound, self._client = client, bind_client(client, self._lease.confirm)
-        self._stop = threading.Event()
+        self.unbound, self.client = client, bind_client(client, self._lease.confirm)
+        self.stopped = threading.Event()
         self._began = time.monotonic()
-        # (driver, node) that had a volume mounted in this run. Only ever added to, which threads may.
-        self._mounted: set[tuple[str, str]] = set()
+        # Only ever added to, which threads may.
+        self.mounted: set[tuple[str, str]] = set()
         self.cleaner = Cleaner(client, scope, notify)
 
     def run(self, targets: Sequence[VerifyTarget]) -> list[Proof]:
         """Prove every target. The caller runs the cleaner afterwards in any case."""
         try:
-            if self._scope.owns_namespace:
-                self._unbound.apply(self._scope.define_namespace(), dry_run=False)
+            if self.scope.owns_namespace:
+                self.unbound.apply(self.scope.define_namespace(), dry_run=False)
             # Without it another run counts this one as ended, and deletes its objects.
             self._lease.take()
-            self._rehearse(targets[0])
+            _TargetProver(self, targets[0]).rehearse()
             return self._prove_all(targets)
         finally:
             # Interrupted or not: no pod writes from here on.
-            self._stop.set()
+            self.stopped.set()
             self._lease.stop()
 
     def _prove_all(self, targets: Sequence[VerifyTarget]) -> list[Proof]:
@@ -108,97 +99,125 @@ class Prover:
             wait(futures, return_when=FIRST_EXCEPTION)
             return settle([proof for future in futures for proof in future.result()])
         finally:
-            self._stop.set()
+            self.stopped.set()
             pool.shutdown(wait=True, cancel_futures=True)
 
     def _prove_node(self, targets: Sequence[VerifyTarget]) -> list[Proof]:
-        return [self._prove(target) for target in targets]
+        return [_TargetProver(self, target).prove() for target in targets]
 
-    def _rehearse(self, target: VerifyTarget) -> None:
+    # Time
+
+    @property
+    def is_over(self) -> bool:
+        return self.stopped.is_set() or time.monotonic() - self._began > self.time_limit
+
+    def check_time(self) -> None:
+        """Raise VerificationStoppedError if the run was terminated or its time is over."""
+        if self.stopped.is_set():
+            raise VerificationStoppedError("the run was terminated")
+        if self.is_over:
+            raise VerificationStoppedError(f"the timeout of the whole run ({self.time_limit} s) was exceeded")
+
+    def compute_deadline(self) -> float:
+        """The end of a step that begins now."""
+        return min(time.monotonic() + self.desired.timeout, self._began + self.time_limit)
+
+
+class _TargetProver:
+    """Proves one driver on one node."""
+
+    def __init__(self, run: Prover, target: VerifyTarget) -> None:
+        self._run, self._target = run, target
+        self._client, self._scope = run.client, run.scope
+        self._title = f"{target.driver} on {target.node}"
+        self._claim = run.scope.name(target)
+        self._proof = Proof(target.driver, target.node, target.storage_class, "not_run")
+
+    def rehearse(self) -> None:
         """Let the server check a claim and a pod without making them: quotas, pod security, policies."""
-        node = self._observe(target.node)
-        self._client.apply(self._scope.define_claim(target), dry_run=True)
-        self._client.apply(self._pod(target, 1, node), dry_run=True)
+        node = self._observe(self._target.node)
+        self._client.apply(self._scope.define_claim(self._target), dry_run=True)
+        self._client.apply(self._define_pod(1, node), dry_run=True)
 
-    # One proof
-
-    def _prove(self, target: VerifyTarget) -> Proof:
-        journal = _ProofProgress(target)
-        if self._over():
-            return journal.proof
+    def prove(self) -> Proof:
+        """Return the proof, also of a target that failed or was not tried."""
+        target = self._target
+        if self._run.is_over:
+            return self._proof
         text = objects.format_content(target, secrets.token_hex(8), self._client.now())
         begun = False
         try:
-            with self._step(journal, "claim", target.node):
+            with self._step("claim", target.node):
                 begun = True
                 self._client.create(self._scope.define_claim(target))
-            pod = self._start(journal, 1, target.node, "start")
-            self._write(journal, pod, text)
-            self._delete(pod, "restart", journal)
-            pod = self._start(journal, 2, target.node, "restart")
-            self._read(journal, pod, target.node, text)
-            self._move(journal, pod, text)
+            pod = self._start(1, target.node, "start")
+            self._write(pod, text)
+            self._delete(pod, "restart")
+            pod = self._start(2, target.node, "restart")
+            self._read(pod, target.node, text)
+            self._move(pod, text)
         except VerificationStoppedError as error:
-            journal.add(error=str(error))
+            self._note(error=str(error))
         except (ClusterError, StepError) as error:
-            self._notify(f"{target.driver} on {target.node}: failed: {error}")
-            journal.add(verdict="failed", error=str(error))
+            self._run.notify(f"{self._title}: failed: {error}")
+            self._note(verdict="failed", error=str(error))
             if isinstance(error, StepError):
-                journal.add(remedy=error.remedy, events=error.events)
+                self._note(remedy=error.remedy, events=error.events)
         else:
-            journal.add(verdict="proven")
-            readers = " and ".join(journal.proof.read_on)
-            self._notify(
-                f"{target.driver} on {target.node}: proven in {journal.proof.seconds:g} s, read back on {readers}"
+            self._note(verdict="proven")
+            proof = self._proof
+            self._run.notify(
+                f"{self._title}: proven in {proof.seconds:g} s, read back on {' and '.join(proof.read_on)}"
             )
-        if begun and not self._stop.is_set():
-            self.cleaner.delete_target(target)
-        return journal.proof
+        if begun and not self._run.stopped.is_set():
+            self._run.cleaner.delete_target(target)
+        return self._proof
 
-    def _move(self, journal: _ProofProgress, pod: str, text: str) -> None:
-        target = journal.target
+    def _move(self, pod: str, text: str) -> None:
+        target, proof = self._target, self._proof
         if not target.elsewhere:
-            journal.add(note=target.stays)
+            self._note(note=target.stays)
             return
-        name = journal.proof.volume
-        volume = self._client.get(kinds.PERSISTENT_VOLUME, name) or {}
+        volume = self._client.get(kinds.PERSISTENT_VOLUME, proof.volume) or {}
         nodes = {name: self._observe(name) for name in target.elsewhere}
         possible = [
-            name
-            for name in target.elsewhere
-            if can_reach(nodes[name], volume) and not self._explain_unschedulable(nodes[name])
+            name for name, node in nodes.items() if can_reach(node, volume) and not self._explain_unschedulable(node)
         ]
         if not possible:
-            journal.add(note=f"volume {name} is not accessible from {', '.join(target.elsewhere)} (its topology)")
+            places = ", ".join(target.elsewhere)
+            self._note(note=f"volume {proof.volume} is not accessible from {places} (its topology)")
             return
         # Where this driver has mounted something in this run first; a node in trouble is left to its own proof.
-        node = next((name for name in possible if (target.driver, name) in self._mounted), possible[0])
-        self._delete(pod, "move", journal)
+        node_name = next((name for name in possible if (target.driver, name) in self._run.mounted), possible[0])
+        self._delete(pod, "move")
         if target.attaches:
-            self._wait_until_detached(journal, volume)
+            self._wait_until_detached(volume)
         try:
-            pod = self._start(journal, 3, node, "move")
+            pod = self._start(3, node_name, "move")
         except StepError as error:
-            journal.add(not_on=(node, str(error), error.remedy))
+            self._note(not_on=(node_name, str(error), error.remedy))
             return
-        self._read(journal, pod, node, text)
+        self._read(pod, node_name, text)
+
+    def _note(self, **fields: Any) -> None:
+        self._proof = replace(self._proof, **fields)
 
     @contextmanager
-    def _step(self, journal: _ProofProgress, name: str, node: str) -> Iterator[list[str]]:
+    def _step(self, name: str, node: str) -> Iterator[list[str]]:
         """Record a step of the proof. Yields a list for details."""
         began = time.monotonic()
         details: list[str] = []
 
-        def note(ok: bool, text: str) -> None:
+        def end(ok: bool, text: str) -> None:
             step = VerifyStep(name, node, round(time.monotonic() - began, 1), ok, text)
-            journal.add(steps=(*journal.proof.steps, step))
+            self._note(steps=(*self._proof.steps, step))
 
         try:
             yield details
         except (ClusterError, StepError, VerificationStoppedError) as error:
-            note(False, str(error))
+            end(False, str(error))
             raise
-        note(True, "; ".join(details))
+        end(True, "; ".join(details))
 
     # Pods
 
@@ -210,39 +229,38 @@ class Prover:
 
     def _explain_unschedulable(self, node: ProofNode) -> str:
         # Registration may change with the plugin: a mount shows more than reading it.
-        return explain_unschedulable(node, self._desired.image, self._desired.tolerations)
+        return explain_unschedulable(node, self._run.desired.image, self._run.desired.tolerations)
 
-    def _pod(self, target: VerifyTarget, number: int, node: ProofNode) -> dict[str, Any]:
-        return self._scope.define_pod(target, number, node, self._desired, self._time_limit + _GRACE)
+    def _define_pod(self, number: int, node: ProofNode) -> dict[str, Any]:
+        seconds = self._run.time_limit + _GRACE
+        return self._scope.define_pod(self._target, number, node, self._run.desired, seconds)
 
-    def _start(self, journal: _ProofProgress, number: int, name: str, step: str) -> str:
+    def _start(self, number: int, name: str, step: str) -> str:
         """Create a pod on a node, wait until it runs, and return its name."""
-        target = journal.target
-        with self._step(journal, step, name) as details:
+        namespace = self._scope.namespace
+        with self._step(step, name) as details:
             node = self._observe(name)
             if why := self._explain_unschedulable(node):
                 raise StepError(f"Node {name}: {why}")
-            definition = self._pod(target, number, node)
+            definition = self._define_pod(number, node)
             pod = definition["metadata"]["name"]
-            self._notify(f"{target.driver} on {target.node}: {step}, pod {self._scope.namespace}/{pod} on {name}")
+            self._run.notify(f"{self._title}: {step}, pod {namespace}/{pod} on {name}")
             self._client.create(definition)
-            created = self._client.get(kinds.POD, pod, self._scope.namespace)
+            created = self._client.get(kinds.POD, pod, namespace)
             if created is None:
                 raise StepError(
                     f"pod {pod} on {name} was deleted by another client. Check whether the node was drained"
                 )
             self._wait_until(
                 kinds.POD, pod, lambda live: self._is_running(live, created, name),
-                lambda live: self._trouble(live, created, target, name), f"{target.driver} on {target.node}: pod on {name}",
+                lambda live: self._explain_pod(live, pod, name), f"pod on {name}",
             )  # fmt: skip
-            claim = (
-                self._client.get(kinds.PERSISTENT_VOLUME_CLAIM, self._scope.name(target), self._scope.namespace) or {}
-            )
-            volume = str((claim.get("spec") or {}).get("volumeName") or journal.proof.volume)
-            journal.add(volume=volume)
-            self.cleaner.record_volume(volume, self._scope.name(target))
+            claim = self._client.get(kinds.PERSISTENT_VOLUME_CLAIM, self._claim, namespace) or {}
+            volume = str((claim.get("spec") or {}).get("volumeName") or self._proof.volume)
+            self._note(volume=volume)
+            self._run.cleaner.record_volume(volume, self._claim)
             details.append(f"volume {volume}")
-            self._mounted.add((target.driver, name))
+            self._run.mounted.add((self._target.driver, name))
         return str(pod)
 
     def _is_running(self, live: Mapping[str, Any] | None, created: Mapping[str, Any], node: str) -> bool:
@@ -256,11 +274,9 @@ class Prover:
             raise StepError(f"pod {created['metadata']['name']} on {node} is {pod.phase}: {why}")
         return pod.works
 
-    def _trouble(
-        self, live: Mapping[str, Any] | None, created: Mapping[str, Any], target: VerifyTarget, node: str
-    ) -> StepError:
-        namespace, pod = self._scope.namespace, str(created["metadata"]["name"])
-        claim = self._client.get(kinds.PERSISTENT_VOLUME_CLAIM, self._scope.name(target), namespace)
+    def _explain_pod(self, live: Mapping[str, Any] | None, pod: str, node: str) -> StepError:
+        namespace = self._scope.namespace
+        claim = self._client.get(kinds.PERSISTENT_VOLUME_CLAIM, self._claim, namespace)
         events = [
             event
             for thing in (live, claim)
@@ -274,44 +290,69 @@ class Prover:
         described = [f"{reason}: {message}" for reason, message in warnings]
         return StepError(why, explain.choose_remedy(why, node, f"-n {namespace} {pod}"), described)
 
-    def _delete(self, pod: str, step: str, journal: _ProofProgress) -> None:
-        target, namespace = journal.target, self._scope.namespace
+    def _delete(self, pod: str, step: str) -> None:
+        namespace = self._scope.namespace
         live = self._client.get(kinds.POD, pod, namespace)
         if live is None:
             return
         node = str((live.get("spec") or {}).get("nodeName", ""))
         uid = str(live["metadata"]["uid"])
-        with self._step(journal, f"{step}: delete", node):
+        with self._step(f"{step}: delete", node):
             # Of this run alone, and its uid says which.
-            self._unbound.delete(kinds.POD, pod, namespace, uid, dry_run=False, policy="Background")
+            self._run.unbound.delete(kinds.POD, pod, namespace, uid, dry_run=False, policy="Background")
             self._wait_until(
                 kinds.POD, pod, lambda live_pod: live_pod is None or live_pod["metadata"]["uid"] != uid,
                 lambda _live_pod: StepError(
                     f"pod {pod} on {node} does not end",
                     f"check that its volume is unmounted there: kubectl describe node {node}, and the node plugin's log",
                 ),
-                f"{target.driver} on {target.node}: end of pod {pod} on {node}",
+                f"end of pod {pod} on {node}",
             )  # fmt: skip
 
-    def _wait_until_detached(self, journal: _ProofProgress, volume: Mapping[str, Any]) -> None:
+    def _wait_until_detached(self, volume: Mapping[str, Any]) -> None:
         """Wait until the volume is detached from its node."""
-        target = journal.target
+        target, volume_name = self._target, self._proof.volume
         handle = str(((volume.get("spec") or {}).get("csi") or {}).get("volumeHandle", ""))
         name = objects.name_attachment(target.provisioner, handle, target.node)
-        with self._step(journal, "move: detach", target.node):
+        with self._step("move: detach", target.node):
             self._wait_until(
                 kinds.VOLUME_ATTACHMENT, name, lambda live_attachment: live_attachment is None,
                 lambda _live_attachment: StepError(
-                    f"volume {journal.proof.volume} is not detached from {target.node}",
+                    f"volume {volume_name} is not detached from {target.node}",
                     f"kubectl describe volumeattachment {name}, and the log of the driver's attacher",
                 ),
-                f"{target.driver} on {target.node}: detach of {journal.proof.volume}",
+                f"detach of {volume_name}",
             )  # fmt: skip
+
+    def _wait_until(
+        self, kind: Kind, name: str, done: Callable[[dict[str, Any] | None], bool],
+        trouble: Callable[[dict[str, Any] | None], StepError], subject: str,
+    ) -> None:  # fmt: skip
+        """Poll until it is true; after the step's timeout, raise the cause."""
+        namespace = self._scope.namespace if kind.namespaced else None
+        began, ends, pause = time.monotonic(), self._run.compute_deadline(), _FIRST_LOOK
+        report_pauses = repeat_pauses()
+        due = began + next(report_pauses)
+        while True:
+            live = self._client.get(kind, name, namespace)
+            if done(live):
+                return
+            uptime = time.monotonic()
+            if uptime >= ends:
+                failure = trouble(live)
+                raise StepError(f"{failure} (waited {uptime - began:.0f} s)", failure.remedy, failure.events)
+            self._run.check_time()
+            if uptime >= due:
+                due = uptime + next(report_pauses)
+                progress = render_progress(uptime - began, ends - began)
+                self._run.notify(f"{self._title}: {subject}, {progress}: {trouble(live)}")
+            self._run.stopped.wait(min(pause, max(0.0, ends - uptime)))
+            pause = min(pause * 1.3, _LOOK)
 
     # Files
 
-    def _write(self, journal: _ProofProgress, pod: str, text: str) -> None:
-        with self._step(journal, "write", journal.target.node) as details:
+    def _write(self, pod: str, text: str) -> None:
+        with self._step("write", self._target.node) as details:
             done = self._execute(pod, objects.render_write(text), details)
             if done.code != 0:
                 answer = join_lines(done.stderr or done.stdout)
@@ -320,13 +361,11 @@ class Prover:
                     "the volume is mounted but cannot be written: check its free space, and permissions on a share",
                 )
             self._check_content(pod, text, details)
-            details.append(text)
 
-    def _read(self, journal: _ProofProgress, pod: str, node: str, text: str) -> None:
-        with self._step(journal, "read", node) as details:
+    def _read(self, pod: str, node: str, text: str) -> None:
+        with self._step("read", node) as details:
             self._check_content(pod, text, details)
-            details.append(text)
-            journal.add(read_on=(*journal.proof.read_on, node))
+            self._note(read_on=(*self._proof.read_on, node))
 
     def _check_content(self, pod: str, text: str, details: list[str]) -> None:
         done = self._execute(pod, objects.render_read(), details)
@@ -339,13 +378,14 @@ class Prover:
             )
         if wrong := compare_content(text, done.stdout):
             raise StepError(wrong, "the volume has other data: do not use the driver until you know the cause")
+        details.append(text)
 
     def _execute(self, pod: str, command: Sequence[str], details: list[str]) -> CommandResult:
         """Run a command that is safe to repeat, again after each lost connection."""
-        ends = self._compute_deadline()
+        ends = self._run.compute_deadline()
         cuts = 0
         while True:
-            self._check()
+            self._run.check_time()
             try:
                 seconds = min(_COMMAND, max(1.0, ends - time.monotonic()))
                 done = self._client.execute(self._scope.namespace, pod, CONTAINER, command, seconds)
@@ -360,46 +400,8 @@ class Prover:
                         "the connection; the volume itself may be fine",
                     ) from error
                 cuts += 1
-                self._stop.wait(min(0.2 * cuts, 2.0))
+                self._run.stopped.wait(min(0.2 * cuts, 2.0))
                 continue
             if cuts:
                 details.append(f"run again after {cuts} lost connection{'s' if cuts > 1 else ''}")
             return done
-
-    # Time
-
-    def _over(self) -> bool:
-        return self._stop.is_set() or time.monotonic() - self._began > self._time_limit
-
-    def _check(self) -> None:
-        if self._stop.is_set():
-            raise VerificationStoppedError("the run was terminated")
-        if self._over():
-            raise VerificationStoppedError(f"the timeout of the whole run ({self._time_limit} s) was exceeded")
-
-    def _compute_deadline(self) -> float:
-        return min(time.monotonic() + self._desired.timeout, self._began + self._time_limit)
-
-    def _wait_until(
-        self, kind: Kind, name: str, done: Callable[[dict[str, Any] | None], bool],
-        trouble: Callable[[dict[str, Any] | None], StepError], subject: str,
-    ) -> None:  # fmt: skip
-        """Poll until it is true; after the step's timeout, raise the cause."""
-        namespace = self._scope.namespace if kind.namespaced else None
-        began, ends, pause = time.monotonic(), self._compute_deadline(), _FIRST_LOOK
-        report_pauses = repeat_pauses()
-        due = began + next(report_pauses)
-        while True:
-            live = self._client.get(kind, name, namespace)
-            if done(live):
-                return
-            uptime = time.monotonic()
-            if uptime >= ends:
-                failure = trouble(live)
-                raise StepError(f"{failure} (waited {uptime - began:.0f} s)", failure.remedy, failure.events)
-            self._check()
-            if uptime >= due:
-                due = uptime + next(report_pauses)
-                self._notify(f"{subject}, {render_progress(uptime - began, ends - began)}: {trouble(live)}")
-            self._stop.wait(min(pause, max(0.0, ends - uptime)))
-            pause = min(pause * 1.3, _LOOK)
