@@ -72,7 +72,7 @@ class ActionModule(ClusterAction):
             planned = self.check_mode and any(result.status == "to_do" for result in results)
             self.result["changed"] = planned or any(result.actions for result in results)
         if failures := [result for result in results if result.status == "failed"]:
-            text = "\n".join(f"{result.claim}: {result.message}" for result in failures)
+            text = "\n".join(f"{result.desired.title}: {result.message}" for result in failures)
             raise TaskError(text, failures[0].reason)
 
 

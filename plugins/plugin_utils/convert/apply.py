@@ -96,11 +96,7 @@ class Converter:
             if move.condition != waiting:
                 waiting, since, pause = move.condition, time.monotonic(), _FIRST
             waited = time.monotonic() - since
-            waits.report(
-                WaitCondition(
-                    f"{record.namespace}/{record.claim}: waiting until {move.condition}", waited, self._options.step
-                )
-            )
+            waits.report(WaitCondition(f"{record.title}: waiting until {move.condition}", waited, self._options.step))
             if waited > self._options.step:
                 self.record = record = self._handle_timeout(record, move)
                 waiting = ""
@@ -125,7 +121,7 @@ class Converter:
         if isinstance(action, do.SaveRecord):
             saved = self._save(action.record)
             if saved.step != record.step:
-                self._notify(f"{record.namespace}/{record.claim}: {record.step} done")
+                self._notify(f"{record.title}: {record.step} done")
             return saved
         try:
             following = self._send(record, action)
@@ -142,9 +138,7 @@ class Converter:
                 return record
             refused = error.status not in _TROUBLE
             if isinstance(action, do.CreateVolume) and record.direction == "forward" and refused:
-                self._notify(
-                    f"{record.namespace}/{record.claim}: the API server refused the new volume; rolling back: {error}"
-                )
+                self._notify(f"{record.title}: the API server refused the new volume; rolling back: {error}")
                 return self._save(record.roll_back(f"the API server refused the new volume: {error}"))
             raise ConversionStoppedError(f"{error} {explain.describe_state(record)}", error.reason) from error
         return self._save(following) if following != record else record
@@ -218,7 +212,7 @@ class Converter:
                 if isinstance(error, UnreachableError):
                     raise
                 raise ConversionStoppedError(
-                    f"the API server would refuse the {side} volume of {record.namespace}/{record.claim}: {error} "
+                    f"the API server would refuse the {side} volume of {record.title}: {error} "
                     "Only the lock was set. Fix what refuses it, or roll back.",
                     "admission_refused",
                 ) from error
@@ -237,7 +231,7 @@ class Converter:
             if error.status != 409 and "exceeded quota" not in str(error):
                 raise ConversionStoppedError(
                     "the API server would refuse the helper pod, which reads the data of "
-                    f"{record.namespace}/{record.claim}: {error} Only the lock was set. Allow the pod (it needs pod "
+                    f"{record.title}: {error} Only the lock was set. Allow the pod (it needs pod "
                     "security baseline), or roll back.",
                     "admission_refused",
                 ) from error
@@ -246,7 +240,7 @@ class Converter:
         if not self._options.compare:
             digest = _UNCOMPARED
         else:
-            reading, began = f"{record.namespace}/{record.claim}: reading all data", time.monotonic()
+            reading, began = f"{record.title}: reading all data", time.monotonic()
             self._notify(reading)
             try:
                 with report_progress(
@@ -258,28 +252,28 @@ class Converter:
                 self._cut_since = self._cut_since or time.monotonic()
                 if time.monotonic() - self._cut_since > self._options.step:
                     raise ConversionStoppedError(
-                        f"the data of {record.namespace}/{record.claim} could not be read: {error}. Every attempt "
+                        f"the data of {record.title} could not be read: {error}. Every attempt "
                         f"failed for {self._options.step:.0f} s. Check the helper pod's node and the connection to "
                         f"the API server; raise kubewin_convert_timeout for large volumes. {explain.describe_state(record)}",
                         "timeout",
                     ) from error
-                self._notify(f"{record.namespace}/{record.claim}: reading again: {error}")
+                self._notify(f"{record.title}: reading again: {error}")
                 # A connection may be cut at once, and is again: the server gets a moment between two tries.
                 time.sleep(_FIRST)
                 return record
             self._cut_since = 0.0
         if not action.compare:
-            self._note(f"data of {record.namespace}/{record.claim}: {digest}")
+            self._note(f"data of {record.title}: {digest}")
             return replace(record, baseline=digest)
         if _UNCOMPARED not in (digest, record.baseline) and digest != record.baseline:
             raise ConversionStoppedError(
-                f"the data of {record.namespace}/{record.claim} differs: {digest} through the new volume, expected "
+                f"the data of {record.title} differs: {digest} through the new volume, expected "
                 f"{record.baseline}. The workload stays at 0. Roll back, and find what wrote to the volume. "
                 f"{explain.describe_state(record)}",
                 "data_differs",
             )
         if digest == record.baseline:
-            self._note(f"data of {record.namespace}/{record.claim} through the new volume: {digest}")
+            self._note(f"data of {record.title} through the new volume: {digest}")
         return record.advance()
 
     def _digest(self, record: ConversionRecord) -> Digest:
@@ -292,7 +286,7 @@ class Converter:
         """Define the helper pod on a node that has the driver and that the volume can go to."""
         volume = record.objects[record.target_side if record.has_reached("canary") else "old"]
         image, tolerations = self._options.image, self._options.tolerations
-        claim = f"{record.namespace}/{record.claim}"
+        claim = record.title
         node = choose_node(read_nodes(self._client), claim, volume, record.driver, image, tolerations)
         # One that a late request creates ends by itself; one that ends too early is created again.
         return objects.define_helper(record, node, image, tolerations, int(2 * self._options.step) + _GRACE)

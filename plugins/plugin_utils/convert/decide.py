@@ -28,7 +28,7 @@ def decide_move(record: ConversionRecord, observed: ConversionObservation) -> do
         if claim.generation > record.generation:
             return do.StopConversion(
                 "taken_over",
-                f"PersistentVolumeClaim {record.namespace}/{record.claim} is locked by a later run of the same record",
+                f"PersistentVolumeClaim {record.title} is locked by a later run of the same record",
                 "no other run on it",
                 "Wait for that run to end.",
             )
@@ -83,7 +83,7 @@ def _refuse_foreign_claim(
 
     No remedy deletes one that may have data of its own without a check.
     """
-    name, bare = f"PersistentVolumeClaim {record.namespace}/{record.claim}", f"-n {record.namespace}"
+    name, bare = f"PersistentVolumeClaim {record.title}", f"-n {record.namespace}"
     delete = f"kubectl {bare} delete pvc {record.claim}"
     lock = f", with the lock of run {claim.lock}" if claim.lock else ""
     creation = f"{name} was created by another client{lock} (uid {claim.uid}), and has"
@@ -144,7 +144,7 @@ def _check_claim(record: ConversionRecord, observed: ConversionObservation) -> d
         )
     return do.StopConversion(
         "claim_gone",
-        f"PersistentVolumeClaim {record.namespace}/{record.claim} {state}",
+        f"PersistentVolumeClaim {record.title} {state}",
         "the claim that was recorded",
         remedy,
     )
@@ -246,7 +246,7 @@ def _lock(record: ConversionRecord, observed: ConversionObservation) -> do.Conve
     if claim.lock:
         return do.StopConversion(
             "locked",
-            f"PersistentVolumeClaim {record.namespace}/{record.claim} is locked by run {claim.lock}",
+            f"PersistentVolumeClaim {record.title} is locked by run {claim.lock}",
             "no lock",
             "Finish or roll back that run; then roll back this one, which has changed nothing.",
         )

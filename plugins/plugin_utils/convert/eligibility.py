@@ -67,6 +67,11 @@ class ConversionRequest:
     managed: bool = False
     handle: str = ""
 
+    @property
+    def title(self) -> str:
+        """The claim, as namespace/name."""
+        return f"{self.namespace}/{self.claim}"
+
 
 @dataclass(frozen=True, slots=True)
 class Eligibility:
@@ -88,7 +93,7 @@ def evaluate(facts: ConversionFacts, desired: ConversionRequest, first: Collecti
 
     first: claims of this namespace; what was begun with them ends before this one begins, and then it is evaluated once more.
     """
-    claim_title = f"PersistentVolumeClaim {desired.namespace}/{desired.claim}"
+    claim_title = f"PersistentVolumeClaim {desired.title}"
     claim, volume = facts.claim, facts.volume
     if claim is None:
         return Eligibility((blocker("CSI-B01", claim_title, "it does not exist", "Correct its namespace or name."),))
@@ -224,7 +229,7 @@ def _check_csi_path(facts: ConversionFacts, plugin: InTree, nodes: Sequence[Proo
 def _check_pending_changes(
     facts: ConversionFacts, desired: ConversionRequest, claim: Object, volume: Object
 ) -> Iterator[Finding]:
-    claim_title = f"PersistentVolumeClaim {desired.namespace}/{desired.claim}"
+    claim_title = f"PersistentVolumeClaim {desired.title}"
     for thing, name in ((claim, claim_title), (volume, f"PersistentVolume {volume['metadata']['name']}")):
         if thing["metadata"].get("deletionTimestamp"):
             yield blocker("CSI-B10", name, "it is being deleted", "Find out what deleted it, and keep the disk.")
@@ -336,7 +341,7 @@ def _check_conversions(
     }
     for record in begun.values():
         if record.claim not in first:
-            claim = f"PersistentVolumeClaim {record.namespace}/{record.claim}"
+            claim = f"PersistentVolumeClaim {record.title}"
             text = f"run {record.run} converts its {claim} and is at step {record.step} ({record.direction})"
             remedy = "Name that claim too, which is then converted first, or roll it back. If it no longer exists, move its record away."
             yield blocker("CSI-B22", name, f"{text}, expected one conversion of a workload at a time", remedy)
@@ -385,7 +390,7 @@ def _find_managers(thing: Object) -> Iterable[str]:
 
 def _check_claim(facts: ConversionFacts, desired: ConversionRequest, claim: Object) -> Iterator[Finding]:
     storage_class = claim["spec"].get("storageClassName") or ""
-    claim_title = f"PersistentVolumeClaim {desired.namespace}/{desired.claim}"
+    claim_title = f"PersistentVolumeClaim {desired.title}"
     if storage_class and facts.storage_class is None:
         text = f"StorageClass {storage_class} does not exist, but later expansion of the volume requires it"
         yield blocker("CSI-B18", claim_title, text, "Create it.")

@@ -34,7 +34,7 @@ def _describe_finish(record: ConversionRecord, final: bool) -> str:
 
 
 def _describe_step(record: ConversionRecord, step: Step, final: bool) -> str:
-    claim = f"PersistentVolumeClaim {record.namespace}/{record.claim}"
+    claim = f"PersistentVolumeClaim {record.title}"
     is_rollback = record.direction == "rollback"
     workloads = (
         ", ".join(f"{workload.kind} {workload.name} ({workload.replicas})" for workload in record.workloads)

@@ -71,6 +71,11 @@ class ConversionRecord:
     objects: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @property
+    def title(self) -> str:
+        """The claim, as namespace/name."""
+        return f"{self.namespace}/{self.claim}"
+
+    @property
     def lock(self) -> str:
         """The name of the conversion in the lock of its claim."""
         return f"{self.run}.{self.key}"

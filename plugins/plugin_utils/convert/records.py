@@ -113,7 +113,7 @@ def _write_copy(store: ConfigMaps, record: ConversionRecord) -> None:
             )
 
     readable = (
-        f"Conversion of claim {record.namespace}/{record.claim}, direction {record.direction}, step {record.step}\n"
+        f"Conversion of claim {record.title}, direction {record.direction}, step {record.step}\n"
         f"Run {record.run}, generation {record.generation}\n"
     )
     store.write(

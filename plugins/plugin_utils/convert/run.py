@@ -35,7 +35,7 @@ Status = Literal["to_do", "native", "nothing", "refused", "converted", "reversib
 
 @dataclass(slots=True)
 class ConversionResult:
-    claim: str
+    desired: ConversionRequest
     status: Status
     record: ConversionRecord | None = None
     findings: tuple[Finding, ...] = ()
@@ -47,7 +47,7 @@ class ConversionResult:
     def as_dict(self) -> dict[str, Any]:
         record = self.record
         return {
-            "claim": self.claim,
+            "claim": self.desired.title,
             "status": self.status,
             "run": record.run if record else "",
             "direction": record.direction if record else "",
@@ -99,7 +99,7 @@ class Conversions:
         lock = self._read_lock(desired.namespace, desired.claim)
         if record is None and lock and self._options.roll_back:
             raise ClusterError(
-                f"PersistentVolumeClaim {desired.namespace}/{desired.claim} is locked by run {lock}, and its record is in "
+                f"PersistentVolumeClaim {desired.title} is locked by run {lock}, and its record is in "
                 "neither record namespace. Set that of its run (record_namespace; "
                 f"kubewin_namespace). {'; '.join(records.warnings)}".strip(),
                 "record_unreadable",
@@ -123,36 +123,32 @@ class Conversions:
         self, desired: ConversionRequest, stored: ConversionRecord | None, records: Records, first: Collection[str]
     ) -> ConversionResult:
         """Plan the conversion of a claim. stored: its record."""
-        name = f"{desired.namespace}/{desired.claim}"
         if stored is not None and (self._options.roll_back or self._has_begun(stored)):
             # What is only to be unlocked is final, and its claim may have no lock any more.
             goes_back = self._options.roll_back and stored.direction == "forward" and not stored.has_reached("unlock")
             record = stored.roll_back("requested") if goes_back else stored
             return ConversionResult(
-                name, "to_do", record, plan=explain.describe_steps(record, final=self._options.final)
+                desired, "to_do", record, plan=explain.describe_steps(record, final=self._options.final)
             )
         if self._options.roll_back:
-            return ConversionResult(name, "nothing", message=_explain_no_rollback(name, records.final))
+            return ConversionResult(desired, "nothing", message=_explain_no_rollback(desired.title, records.final))
         return self._evaluate(desired, records, first)
 
     def _evaluate(self, desired: ConversionRequest, records: Records, first: Collection[str]) -> ConversionResult:
         """Evaluate a claim whose conversion has not begun."""
-        name = f"{desired.namespace}/{desired.claim}"
         # Before and after, so that a run that stopped a workload shows in one of them.
         before = records.list_unfinished()
         observed = read_facts(self._client, desired)
-        other_records = [
-            record for record in (*before, *records.list_unfinished()) if f"{record.namespace}/{record.claim}" != name
-        ]
+        other_records = [record for record in (*before, *records.list_unfinished()) if record.title != desired.title]
         observed = replace(observed, records=other_records)
         entry = evaluate(observed, desired, first)
         if [finding.id for finding in entry.findings] == ["CSI-B02"]:
-            return ConversionResult(name, "native", message=entry.findings[0].message)
+            return ConversionResult(desired, "native", message=entry.findings[0].message)
         if entry.refused:
-            return ConversionResult(name, "refused", findings=entry.findings)
+            return ConversionResult(desired, "refused", findings=entry.findings)
         record = create_record(observed, entry, desired, secrets.token_hex(4))
         return ConversionResult(
-            name, "to_do", record, entry.findings, plan=explain.describe_steps(record, final=self._options.final)
+            desired, "to_do", record, entry.findings, plan=explain.describe_steps(record, final=self._options.final)
         )
 
     def run(self, results: Sequence[ConversionResult], *, check: bool = False) -> None:
@@ -167,14 +163,11 @@ class Conversions:
                 result.status, result.message = "not_run", "another conversion failed before this one began"
                 result.plan = []
                 continue
-            (desired,) = [
-                request for request in self._options.desired if f"{request.namespace}/{request.claim}" == result.claim
-            ]
             try:
                 if check:
                     self._check_next_move(result.record)
                 else:
-                    self._convert(result, desired)
+                    self._convert(result)
             except ClusterError as error:
                 failed, result.plan = True, []
                 result.status, result.message, result.reason = "failed", str(error), error.reason
@@ -197,19 +190,19 @@ class Conversions:
             namespace=self._options.record_namespaces[0],
             name=name_lease(desired.namespace, desired.claim),
             labels=build_labels(),
-            work=f"the conversion of {desired.namespace}/{desired.claim}",
+            work=f"the conversion of {desired.title}",
         )
         return Lease(self._client, lease, identify_process(os.getpid()), self._notify)
 
-    def _convert(self, result: ConversionResult, desired: ConversionRequest) -> None:
-        lease = self._create_lease(desired)
+    def _convert(self, result: ConversionResult) -> None:
+        lease = self._create_lease(result.desired)
         lease.take()
 
         client = bind_client(self._client, lease.confirm)
         records = Records(client, self._options.record_namespaces)
         converter = Converter(client, records, self._options, self._notify, lease.check)
         try:
-            record = self._plan_under_lease(result, desired, records, converter)
+            record = self._plan_under_lease(result, records, converter)
             if record is None:
                 return
             until = converter.run(record)
@@ -228,18 +221,19 @@ class Conversions:
             result.status, result.message = "reversible", f"{until}: run again with {explain.FINAL}{restoration}"
         elif self._options.roll_back and record.direction == "forward":
             result.status = "nothing"
-            result.message = _explain_no_rollback(result.claim, record.times.get("forward:done", ""))
+            result.message = _explain_no_rollback(result.desired.title, record.times.get("forward:done", ""))
         else:
             result.status = "converted" if record.direction == "forward" else "rolled_back"
             result.message = record.rollback_reason
 
     def _plan_under_lease(
-        self, result: ConversionResult, desired: ConversionRequest, records: Records, converter: Converter
+        self, result: ConversionResult, records: Records, converter: Converter
     ) -> ConversionRecord | None:
         """Return the record to continue or to begin, read under the lease; None if nothing is left to do.
 
         ClusterError if another run changed the conversion since the plan was made.
         """
+        desired = result.desired
         stored = self._find(desired, records)
         if stored is not None:
             converter.fence(stored)
@@ -255,7 +249,7 @@ class Conversions:
             return None
         if _is_another(current.record, result.record):
             raise ClusterError(
-                f"PersistentVolumeClaim {result.claim} was changed by another run meanwhile: found "
+                f"PersistentVolumeClaim {desired.title} was changed by another run meanwhile: found "
                 f"{explain.describe_conversion(current.record)}, expected {explain.describe_conversion(result.record)}. Run again for a new plan.",
                 "conflict",
             )

@@ -41,7 +41,8 @@ class Unfinished(Conversions):
         self._failing, self._terminated = failing, terminated
         self.begun: list[str] = []
 
-    def _convert(self, result: ConversionResult, desired: ConversionRequest) -> None:
+    def _convert(self, result: ConversionResult) -> None:
+        desired = result.desired
         self.begun.append(desired.claim)
         if desired.claim == self._failing and self._terminated:
             os.kill(os.getpid(), signal.SIGTERM)
@@ -52,7 +53,7 @@ class Unfinished(Conversions):
 
 def list_results() -> list[ConversionResult]:
     begun, later = replace(record(), sequence=3), record()
-    return [ConversionResult(f"shop/{claim}", "to_do", begun if claim == "b" else later) for claim in "abc"]
+    return [ConversionResult(desired, "to_do", begun if desired.claim == "b" else later) for desired in OPTIONS.desired]
 
 
 def test_a_conversion_in_progress_comes_first_and_none_begins_after_a_failure() -> None:
@@ -82,8 +83,9 @@ def store_of(volume_uid: str, step: Step) -> tuple[Conversions, ConversionResult
     store.things["/api/v1/namespaces/shop/persistentvolumeclaims/data-db-0"] = claim
     store.things["/api/v1/persistentvolumes/pv-1"] = world.volume()
     store.things["/api/v1/persistentvolumes/pv-1"]["metadata"]["uid"] = volume_uid
-    options = replace(OPTIONS, desired=(ConversionRequest("shop", "data-db-0"), ConversionRequest("shop", "a")))
-    result = ConversionResult("shop/data-db-0", "to_do", begun, plan=[{"step": step, "description": "change it"}])
+    desired = ConversionRequest("shop", "data-db-0")
+    options = replace(OPTIONS, desired=(desired, ConversionRequest("shop", "a")))
+    result = ConversionResult(desired, "to_do", begun, plan=[{"step": step, "description": "change it"}])
     return Conversions(client_of(store), options, lambda _text: None), result
 
 
@@ -93,7 +95,9 @@ def store_of(volume_uid: str, step: Step) -> tuple[Conversions, ConversionResult
 )
 def test_check_mode_fails_where_a_volume_was_replaced_by_hand(step: Step) -> None:
     conversions, result = store_of("made-by-hand", step)
-    later = ConversionResult("shop/a", "to_do", record(), plan=[{"step": "lock", "description": "lock it"}])
+    later = ConversionResult(
+        ConversionRequest("shop", "a"), "to_do", record(), plan=[{"step": "lock", "description": "lock it"}]
+    )
     conversions.run([later, result], check=True)
     assert (result.status, result.reason, result.plan) == ("failed", "foreign_volume", [])
     assert (
