@@ -27,7 +27,6 @@ from ..plugin_utils.base.documented import read_argument_spec
 from ..plugin_utils.base.screen import display_line
 from ..plugin_utils.catalog.registry import DRIVERS
 from ..plugin_utils.support.diagnose import explain_missing_packages
-from ..plugin_utils.windows.desired import CSI_PROXY
 
 ARGUMENT_SPEC = read_argument_spec(DOCUMENTATION)
 PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks"
@@ -114,9 +113,7 @@ class ActionModule(ActionBase):
         set_names = {name for host in [*windows, "localhost"] for name in self._set_outside(host)} | {
             name for name in self._of_play if not name.startswith("_")
         }
-        refused, elsewhere = names.find_refused_variables(
-            playbook, set_names, self._extra, _list_typed_names(), _list_role_variables
-        )
+        refused, elsewhere = names.find_refused_variables(playbook, set_names, self._extra, _list_typed_names())
         for sentence in elsewhere:
             self._display.warning(sentence)
         if playbook not in _WITHOUT_PACKAGES:
@@ -249,13 +246,6 @@ def _find_nameless_words() -> Iterator[str]:
                 "expected name=value. Separate the entries of a list with commas, without spaces. Quote a value with spaces within "
                 f"the quotes of the shell: -e \"name='one two'\".{meant}"
             )
-
-
-def _list_role_variables(role: str) -> set[str]:
-    """The variables that a user may set of a role."""
-    if role in names.DRIVER_ROLES:
-        return set(driver_options.map_variables(role.removesuffix("_csi")))
-    return {f"{role}_{option}" for option in CSI_PROXY if option != "from_variables"}
 
 
 def _check_task_file(loader: DataLoader, path: str) -> list[str]:

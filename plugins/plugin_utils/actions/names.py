@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from functools import cache
 
 from ..catalog.registry import DRIVERS
+from ..windows.desired import CSI_PROXY
+from .driver_options import map_variables
 from .inputs import INPUTS
 
 DRIVER_ROLES = tuple(f"{driver}_csi" for driver in sorted(DRIVERS))
@@ -25,6 +28,8 @@ DECIDED: Mapping[str, str] = {
     "csi_proxy_state": "enable_csi installs, remove removes",
     "csi_proxy_node": "kubewin_node_name names the Node of a host",
 }
+# Options of csi_proxy that no variable sets.
+_OF_TASKS = frozenset({"from_variables", "unchanged"})
 # How alike a name is to one of ours that is a slip of the pen. Other projects have names like <driver>_csi_enabled.
 _SLIP = 0.75
 # Extra variables of AWX and Automation Platform in a job of a workflow (awx/main/models/unified_jobs.py, awx_meta_vars), whose jobs share
@@ -49,28 +54,32 @@ def find_role(name: str) -> str:
     return next((role for role in (*ROLES, INNER_ROLE) if name.startswith(f"{role}_")), "")
 
 
+@cache
+def list_role_variables(role: str) -> frozenset[str]:
+    """The variables that a user may set of a role in ROLES."""
+    if role in DRIVER_ROLES:
+        return frozenset(map_variables(role.removesuffix("_csi")))
+    return frozenset(f"{role}_{option}" for option in CSI_PROXY.keys() - _OF_TASKS)
+
+
 def find_refused_variables(
-    playbook: str,
-    variables: Iterable[str],
-    extra: Iterable[str],
-    typed: Iterable[str],
-    options: Callable[[str], Iterable[str]],
+    playbook: str, variables: Iterable[str], extra: Iterable[str], typed: Iterable[str]
 ) -> tuple[list[str], list[str]]:
     """Sentences for variables that cannot be meant, and for those that another playbook takes.
 
     variables: names set outside the playbook, in the inventory or as extra variables. extra: those among them that are extra
-    variables. typed: those among these that were given one by one (-e name=value), so for this run alone. options: the variables of a role, by its name.
+    variables. typed: those among these that were given one by one (-e name=value), so for this run alone.
     """
     names = set(variables) | set(extra)
     is_shared = not set(extra).isdisjoint(_OF_A_WORKFLOW)
     wrong: list[str] = []
     elsewhere: list[str] = []
     for name in sorted(names):
-        takers = _find_takers(name, options)
-        if takers is None and name not in extra and _is_of_another_project(name, options):
+        takers = _find_takers(name)
+        if takers is None and name not in extra and _is_of_another_project(name):
             elsewhere.append(f"{name} is not a variable of this collection and is ignored.")
         elif takers is None:
-            wrong += _explain_unknown(playbook, name, name in extra, options)
+            wrong += _explain_unknown(playbook, name, name in extra)
         elif takers and playbook not in takers and name in typed:
             wrong.append(_explain_elsewhere(playbook, name, takers))
         elif takers and playbook not in takers and name in extra and not is_shared:
@@ -78,36 +87,39 @@ def find_refused_variables(
     return wrong, elsewhere
 
 
-def _find_takers(name: str, options: Callable[[str], Iterable[str]]) -> frozenset[str] | None:
+def _find_takers(name: str) -> frozenset[str] | None:
     """The playbooks that take a variable; empty if it applies to none of them, None if it is unknown."""
     if name in INPUTS:
         return INPUTS[name].playbooks
     if name in STATISTICS or name in INVENTORY:
         return frozenset()
     role = find_role(name)
-    if role in ROLES and name not in DECIDED and name in set(options(role)):
+    if role in ROLES and name not in DECIDED and name in list_role_variables(role):
         return ROLES[role]
     return None
 
 
-def _is_of_another_project(name: str, options: Callable[[str], Iterable[str]]) -> bool:
+def _is_of_another_project(name: str) -> bool:
     """Whether a name with the prefix of a driver's role resembles none of its options, as Kubespray's vsphere_csi_enabled."""
     role = find_role(name)
-    return role in DRIVER_ROLES and name not in DECIDED and not _find_nearest(name, options(role), _SLIP)
+    return role in DRIVER_ROLES and name not in DECIDED and not _find_nearest(name, list_role_variables(role), _SLIP)
 
 
-def _explain_unknown(playbook: str, name: str, extra: bool, options: Callable[[str], Iterable[str]]) -> Iterator[str]:
+def _explain_unknown(playbook: str, name: str, extra: bool) -> Iterator[str]:
     role = find_role(name)
     is_ours = name.startswith(("kubewin_", "_kubewin_")) or role in ROLES or (role == INNER_ROLE and extra)
     if name in DECIDED:
         yield f"{name} is set, but the playbook sets it: {DECIDED[name]}. Remove the variable."
     elif is_ours:
-        near = _find_nearest(name, [*INPUTS, *(options(role) if role in ROLES else ())])
+        near = _find_nearest(name, [*INPUTS, *(list_role_variables(role) if role in ROLES else ())])
         meant = f"Did you mean {near}? " if near else ""
         yield f"{name} is not a variable of this collection. {meant}Use another prefix for your own variable."
     elif extra:
         # Without our prefix it may belong to another project, unless it is a near miss of one of ours.
-        names = [*INPUTS, *(option for role, takers in ROLES.items() if playbook in takers for option in options(role))]
+        names = [
+            *INPUTS,
+            *(option for role, takers in ROLES.items() if playbook in takers for option in list_role_variables(role)),
+        ]
         for near in get_close_matches(name, names, 1, 0.92):
             yield f"{name} is not a variable of this collection. Did you mean {near}? Give your own variable another name."
 

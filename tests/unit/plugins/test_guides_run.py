@@ -193,7 +193,7 @@ def playbook(words: list[str]) -> None:
     if ours:
         (name,) = ours
         assert (ROOT / "playbooks" / f"{name}.yml").is_file(), words
-        refused, elsewhere = names.find_refused_variables(name, given, given, [], options_of)
+        refused, elsewhere = names.find_refused_variables(name, given, given, [])
         assert (refused, elsewhere) == ([], []), words
     values(given)
 
@@ -334,7 +334,7 @@ def group(found: Mapping[str, Any]) -> None:
 
 def variables(given: Mapping[str, Any]) -> None:
     """Variables of hosts or of a play."""
-    assert names.find_refused_variables("enable_csi", given, [], [], options_of) == ([], []), given
+    assert names.find_refused_variables("enable_csi", given, [], []) == ([], []), given
     for name in given:
         assert name.startswith(("kubewin_", "csi_proxy_", *names.DRIVER_ROLES)) or name in of_connections(), name
     values(given)

@@ -19,19 +19,11 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declare
 
 ROOT = Path(__file__).parents[5]
 PLAYBOOKS = ROOT / "playbooks"
-OPTIONS = {
-    "csi_proxy": ["csi_proxy_version", "csi_proxy_source", "csi_proxy_state"],
-    "vsphere_csi": ["vsphere_csi_version"],
-}
-
-
-def options(role: str) -> list[str]:
-    return OPTIONS.get(role, [])
 
 
 def errors(playbook: str, *given: str, extra: Iterable[str] = ()) -> list[str]:
     """Refusals of names, where `extra` are those of -e, one by one."""
-    return names.find_refused_variables(playbook, given, extra, extra, options)[0]
+    return names.find_refused_variables(playbook, given, extra, extra)[0]
 
 
 @pytest.mark.parametrize(
@@ -80,10 +72,11 @@ def test_a_variable_that_the_playbook_sets_is_refused() -> None:
     assert len(errors("enable_csi", "csi_proxy_state")) == 1
 
 
-@cache
-def real(role: str) -> tuple[str, ...]:
+@pytest.mark.parametrize("role", names.ROLES)
+def test_the_variables_of_a_role_are_those_of_its_specs(role: str) -> None:
     text = (ROOT / "roles" / role / "meta" / "argument_specs.yml").read_text("utf-8")
-    return tuple({name for entry in yaml.safe_load(text)["argument_specs"].values() for name in entry["options"]})
+    specs = {name for entry in yaml.safe_load(text)["argument_specs"].values() for name in entry["options"]}
+    assert names.list_role_variables(role) == specs
 
 
 # https://github.com/kubernetes-sigs/kubespray, roles/kubespray_defaults and roles/kubernetes-apps/csi_driver.
@@ -97,17 +90,17 @@ KUBESPRAYS = (
 def test_names_of_another_project_are_ignored_in_the_inventory_and_refused_where_they_were_given_for_this_run(
     name: str,
 ) -> None:
-    wrong, ignored = names.find_refused_variables("enable_csi", [name], [], [], real)
+    wrong, ignored = names.find_refused_variables("enable_csi", [name], [], [])
     assert wrong == []
     assert ignored == [f"{name} is not a variable of this collection and is ignored."]
-    assert names.find_refused_variables("enable_csi", [], [name], [name], real)[0]
+    assert names.find_refused_variables("enable_csi", [], [name], [name])[0]
 
 
 @pytest.mark.parametrize(
     "name", ["vsphere_csi_vesion", "vsphere_csi_gate_timout", "smb_csi_node_timeouts", "aws_ebs_csi_mod"]
 )
 def test_slips_are_refused_in_the_inventory_too(name: str) -> None:
-    (sentence,) = names.find_refused_variables("enable_csi", [name], [], [], real)[0]
+    (sentence,) = names.find_refused_variables("enable_csi", [name], [], [])[0]
     assert "Did you mean" in sentence
 
 
@@ -117,8 +110,8 @@ def test_an_input_of_another_playbook_is_refused_where_it_was_typed_and_else_fit
         "kubewin_upgrade_target is set for preflight, which does not use it; it is an input of upgrade. Did you mean kubewin_target?"
     )
     # One inventory serves all playbooks, and so may a file of extra variables.
-    assert names.find_refused_variables("preflight", ["kubewin_upgrade_target"], [], [], options) == ([], [])
-    wrong, elsewhere = names.find_refused_variables("preflight", [], ["csi_proxy_version"], [], options)
+    assert names.find_refused_variables("preflight", ["kubewin_upgrade_target"], [], []) == ([], [])
+    wrong, elsewhere = names.find_refused_variables("preflight", [], ["csi_proxy_version"], [])
     assert wrong == []
     assert elsewhere == [
         "csi_proxy_version is set for preflight, which does not use it; it is an input of enable_csi or remove."
@@ -128,9 +121,9 @@ def test_an_input_of_another_playbook_is_refused_where_it_was_typed_and_else_fit
 @pytest.mark.parametrize("job", ["awx_workflow_job_id", "tower_workflow_job_id"])
 def test_answers_for_other_jobs_of_a_workflow_pass_and_a_mistyped_name_does_not(job: str) -> None:
     answers = ["kubewin_convert_claims", "csi_proxy_version", "kubewin_drivers"]
-    assert names.find_refused_variables("diagnose", [], [job, *answers], [], options) == ([], [])
-    assert len(names.find_refused_variables("diagnose", [], ["awx_job_id", *answers], [], options)[1]) == 2
-    wrong, elsewhere = names.find_refused_variables("diagnose", [], [job, "kubewin_convert_claim"], [], options)
+    assert names.find_refused_variables("diagnose", [], [job, *answers], []) == ([], [])
+    assert len(names.find_refused_variables("diagnose", [], ["awx_job_id", *answers], [])[1]) == 2
+    wrong, elsewhere = names.find_refused_variables("diagnose", [], [job, "kubewin_convert_claim"], [])
     assert "Did you mean kubewin_convert_claims?" in wrong[0]
     assert elsewhere == []
 
