@@ -30,12 +30,12 @@ from ..plugin_utils.support.diagnose import (
     ClusterFacts,
     ControllerPackages,
     HostFacts,
-    describe_workload,
     diagnose,
     is_passed,
     render,
 )
 from ..plugin_utils.support.observe import list_failed_mounts, list_missing_rules, read_workload
+from ..plugin_utils.support.workload import describe_workload
 
 # Package of the index, and the module by which it is there.
 PACKAGES = {

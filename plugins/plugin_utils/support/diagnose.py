@@ -20,6 +20,7 @@ from ..base.grouped import group_values
 from ..base.text import join_field_lines
 from ..drivers.rollout.explain import ALLOW_PIPES, find_denied_pipe
 from ..preflight.render.view import FOLLOWS
+from .workload import WorkloadFacts
 
 LAYERS = ("controller", "cluster", "permissions", "connection", "node", "csi-proxy", "driver", "SMB", "workload")
 # What is expected where a finding says what is wrong.
@@ -113,32 +114,6 @@ class ClusterFacts:
     findings: Sequence[Mapping[str, Any]] = ()
     unread: str = ""
     workload: WorkloadFacts | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class WorkloadPod:
-    """A pod of the workload. node: empty before it is scheduled. runs: whether it is Ready or complete. event: the last warning about it."""
-
-    name: str
-    node: str
-    runs: bool
-    event: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class WorkloadFacts:
-    """A workload by the name that was asked for ("shop/orders-0"). verdict: its entry in the readiness report, None if it is not there.
-
-    causes: findings of the report that stop it.
-    """
-
-    name: str
-    verdict: Mapping[str, Any] | None
-    causes: Sequence[Mapping[str, Any]] = ()
-    pods: Sequence[WorkloadPod] = ()
-
-    def select_nodes(self) -> set[str]:
-        return {pod.node for pod in self.pods if pod.node}
 
 
 # Packages that every playbook with a cluster needs, and for what.
@@ -430,16 +405,6 @@ def _split_problem(text: str) -> tuple[str, str]:
     """What was found, and the remedy: the first sentence of our errors, and the rest."""
     first, stop, remedy = text.strip().partition(". ")
     return first.rstrip("."), remedy.strip() if stop else ""
-
-
-def describe_workload(workload: WorkloadFacts) -> list[str]:
-    """Where its pods are, with the last warning about each."""
-    lines = [] if workload.pods or workload.verdict is None else [f"{workload.verdict['workload']} has no such pod now"]
-    for pod in workload.pods:
-        state = "runs" if pod.runs else "does not run"
-        lines.append(f"Pod {pod.name} {state}{f' on {pod.node}' if pod.node else ', has no node'}")
-        lines += [f"  {pod.event}"] if pod.event and not pod.runs else []
-    return lines
 
 
 def render(diagnoses: Sequence[Diagnosis]) -> list[str]:

@@ -22,8 +22,8 @@ from ..kube.kinds import Kind
 from ..kube.permissions import find_missing_rules
 from ..kube.pod import PodFacts, find_controller
 from ..kube.times import read_event_time
-from .diagnose import WorkloadFacts, WorkloadPod
 from .parts import Missing, Part
+from .workload import WorkloadFacts, WorkloadPod, name_workload, select_causes
 
 # Lines of a container's log, and most bytes of it.
 LINES = 2000
@@ -93,15 +93,7 @@ def list_missing_rules(client: Client, drivers: Iterable[Driver]) -> dict[str, l
 def read_workload(client: Client, name: str, report: Mapping[str, Any]) -> WorkloadFacts:
     """A workload with its pods and their last warnings. name: namespace/name of it or of a pod. report: RV(report) of preflight_info."""
     workloads = {entry["workload"].partition(" ")[2]: entry for entry in report["workloads"]}
-
-    def find_controller_of(pod: str) -> str:
-        """A pod's name begins with that of its controller; the longest one is meant."""
-        return max(
-            (controller for controller in workloads if f"{pod}-".startswith(f"{controller}-")), key=len, default=pod
-        )
-
-    verdict = workloads.get(find_controller_of(name))
-    causes = {(cause["id"], cause["object"]) for cause in (verdict or {}).get("causes") or ()}
+    verdict = workloads.get(name_workload(name, workloads))
     namespace = name.partition("/")[0]
     warnings: dict[str, str] = {}
     for event in sorted(_list_events(client, "type=Warning", namespace), key=_order_warning):
@@ -110,24 +102,12 @@ def read_workload(client: Client, name: str, report: Mapping[str, Any]) -> Workl
     pods = []
     for pod in client.list(kinds.POD, namespace).items:
         pod_name = f"{namespace}/{pod['metadata']['name']}"
-        if name in (pod_name, find_controller_of(pod_name)):
+        if name in (pod_name, name_workload(pod_name, workloads)):
             facts, node = PodFacts.from_object(pod), pod["spec"].get("nodeName") or ""
             runs = facts.ready or facts.phase == "Succeeded"
             pods.append(WorkloadPod(pod_name, node, runs, warnings.get(pod["metadata"]["name"], "")))
-    findings = [entry for entry in report["findings"] if (entry["id"], entry["object"]) in causes]
-    # Another workload may have the same finding about the same object, such as a node.
-    because = str((verdict or {}).get("because") or "")
-    of_objects = [entry for entry in findings if entry["object"] != (verdict or {}).get("workload")]
-    own_causes = {(entry["id"], entry["object"]) for entry in of_objects if entry["message"] in because}
-    findings = [
-        entry for entry in findings if entry["message"] in because or (entry["id"], entry["object"]) not in own_causes
-    ]
-    # What is wrong with its node explains a pod there, and what keeps the pod off other nodes does not.
-    nodes, ids = {f"Node {pod.node}" for pod in pods if pod.node}, (verdict or {}).get("findings") or ()
-    of_nodes = [entry for entry in report["findings"] if entry["object"] in nodes and entry["id"] in ids]
-    if any(entry["severity"] == "blocker" for entry in of_nodes):
-        findings = [*of_nodes, *(entry for entry in findings if entry["id"] != "CSI-W20" and entry not in of_nodes)]
-    return WorkloadFacts(name, verdict, findings, pods)
+    nodes = {pod.node for pod in pods if pod.node}
+    return WorkloadFacts(name, verdict, select_causes(verdict, report["findings"], nodes) if verdict else [], pods)
 
 
 def _order_warning(event: Object) -> tuple[bool, float]:

@@ -24,14 +24,16 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose impor
     ControllerPackages,
     Diagnosis,
     HostFacts,
-    WorkloadFacts,
-    WorkloadPod,
-    describe_workload,
     diagnose,
     is_passed,
     render,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.observe import read_workload
+from ansible_collections.kubewin.csi.plugins.plugin_utils.support.workload import (
+    WorkloadFacts,
+    WorkloadPod,
+    describe_workload,
+)
 
 ROOT = Path(__file__).parents[5]
 SERVING: dict[str, Any] = {
