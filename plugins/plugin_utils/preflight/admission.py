@@ -133,7 +133,7 @@ class Admission:
 
     def _check_resource_quota(self, pod: PodToStart, split: Split) -> None:
         """Its pods of today go before, and what they count for is free then. Whether a quota with scopes counts its pods is not evaluated."""
-        resources, missing_pods = pod.admit.resources, max(0, pod.expected - len(pod.leaving))
+        resources = pod.admit.resources
         default = self._index.default_class
         classes = (
             (default.name if default is not None else "") if claim.storage_class is None else claim.storage_class
@@ -142,8 +142,8 @@ class Admission:
         usage = {**sum_up_claims(list(zip(pod.new_claims, classes, strict=True))), **sum_up_pod(resources)}
         for quota in self._index.quotas.get(pod.namespace, ()):
             quota_name = f"ResourceQuota {pod.namespace}/{quota.name}"
-            excess = find_quota_excess(quota, usage, missing_pods)
-            if pod.workload.startswith("CronJob "):
+            excess = find_quota_excess(quota, usage, pod.additional)
+            if pod.kind == "CronJob":
                 # Finished Jobs count too.
                 excess = excess or find_quota_excess(quota, {"count/jobs.batch": 1000}, 1)
             remedy = f"raise the quota: kubectl -n {pod.namespace} edit resourcequota {quota.name}"

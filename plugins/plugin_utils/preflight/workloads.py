@@ -106,7 +106,7 @@ def _check_node_plugins(index: Index, rules: Sequence[Rule]) -> Mapping[str, Seq
             nodes = index.windows & index.find_fitting(template.placement)
             for pod in list_pods_to_start(index, workload):
                 # The pods that run now end before the next ones start.
-                next_pod = replace(pod, expected=0)
+                next_pod = replace(pod, additional=0)
                 answers[name] += (answer for rule in rules for answer in rule(next_pod, nodes))
     return answers
 

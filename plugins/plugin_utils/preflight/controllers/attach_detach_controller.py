@@ -234,7 +234,7 @@ class AttachDetachController:
             split.doubt(nodes, "CSI-V53", message, remedy)
 
     def _list_shared_inline(self, pod: PodToStart) -> tuple[str, ...]:
-        several = pod.count > 1 or pod.workload.startswith("DaemonSet ")
+        several = pod.count > 1 or pod.kind == "DaemonSet"
         return tuple(f"inline {inline.name}" for inline in pod.inline) if several else ()
 
     def _find_holder(self, pod: PodToStart, subject: Subject) -> ObservedPod | None:

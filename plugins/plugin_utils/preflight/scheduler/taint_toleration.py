@@ -26,7 +26,7 @@ _OPERATORS = ("Equal", "Exists")
 def collect_tolerations(index: Index, pod: PodToStart) -> tuple[Toleration, ...]:
     """All tolerations of a pod, with those of its RuntimeClass and those that admission or its controller adds."""
     added = index.runtime_classes.get(pod.placement.runtime_class, ANYWHERE).tolerations
-    tolerations = _OF_DAEMONS if pod.workload.startswith("DaemonSet ") else _ADDED_BY_ADMISSION
+    tolerations = _OF_DAEMONS if pod.kind == "DaemonSet" else _ADDED_BY_ADMISSION
     return pod.placement.tolerations + added + tolerations
 
 

@@ -85,7 +85,7 @@ class VolumeRestrictions:
     def _has_several_pods(self, pod: PodToStart) -> bool:
         """Whether a workload with a pod on each node, or with ordinals, has more than one."""
         nodes = self._index.find_fitting(pod.placement) & self._index.windows
-        return not pod.workload.startswith("DaemonSet ") or bool(nodes & (nodes - 1))
+        return pod.kind != "DaemonSet" or bool(nodes & (nodes - 1))
 
     def _is_replaced(self, other_pod: ObservedPod, pod: PodToStart) -> bool:
         """Whether a pod on a node is this one, or goes before this one comes."""

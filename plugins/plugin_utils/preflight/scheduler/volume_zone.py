@@ -50,6 +50,6 @@ class VolumeZone:
 
 def _is_ephemeral(request: Request, pod: PodToStart) -> bool:
     """Whether it is a generic ephemeral volume, whose zone labels the scheduler does not compare."""
-    if request.is_new and not pod.workload.startswith("StatefulSet "):
+    if request.is_new and pod.kind != "StatefulSet":
         return True
     return bool(request.claim.pod) and request.claim.pod == pod.name

@@ -45,7 +45,7 @@ def list_pods_to_start(index: Index, workload: Workload) -> tuple[PodToStart, ..
         shape=_admit_shape(index, template, admit).complete(shape for shape, _node in leaving),
         leaving=leaving,
         admit=admit,
-        expected=max(1, template.replicas if template.replicas is not None else len(leaving), template.parallel),
+        additional=max(0, max(1, template.replicas or 0, template.parallel) - len(leaving)),
     )
     if workload.ordinals or (workload.kind == "StatefulSet" and template.volumes.ephemeral):
         return tuple(_number_pods(index, workload, template, pod))
@@ -117,7 +117,7 @@ def _list_present(index: Index, workload: Workload) -> Iterator[PodToStart]:
 
 
 def _repeat(index: Index, workload: Workload, pod: ObservedPod) -> PodToStart:
-    single = workload.kind == "Pod"
+    single, leaving = workload.kind == "Pod", tuple(list_resident_pods(index, workload.pods))
     claim_keys = {
         claim_template.name: f"{pod.namespace}/{pod.name}-{claim_template.name}"
         for claim_template in pod.volumes.ephemeral
@@ -137,7 +137,8 @@ def _repeat(index: Index, workload: Workload, pod: ObservedPod) -> PodToStart:
         inline=pod.volumes.inline,
         devices=_list_devices(pod.volumes, pod.namespace, claim_keys),
         shape=index.snapshot.shapes[pod.shape] if pod.shape >= 0 else NO_SHAPE,
-        leaving=tuple(list_resident_pods(index, workload.pods)),
+        leaving=leaving,
+        additional=0 if leaving else 1,
     )
 
 

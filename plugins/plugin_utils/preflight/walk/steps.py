@@ -34,7 +34,7 @@ class PodToStart:
     to be scheduled. count: how many equal ones. claims: "namespace/name". shared: those of them that other pods of the
     workload have too. new_claims: claims that are made with it. devices: those of its volumes that it takes as raw
     devices. surges: a rollout starts it before the pod that it replaces ends. leaving: the shapes and nodes of the pods that
-    it replaces. admit: what admission decides by. expected: how many pods its workload asks for.
+    it replaces. admit: what admission decides by. additional: how many pods its workload asks for beyond those of today.
     """
 
     workload: str
@@ -52,7 +52,12 @@ class PodToStart:
     shape: PodShape = NO_SHAPE
     leaving: tuple[tuple[PodShape, str], ...] = ()
     admit: PodToAdmit = NO_POD
-    expected: int = 1
+    additional: int = 0
+
+    @property
+    def kind(self) -> str:
+        """The kind of its workload."""
+        return self.workload.partition(" ")[0]
 
     @property
     def volumes(self) -> tuple[str, ...]:

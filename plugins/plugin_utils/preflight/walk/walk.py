@@ -201,8 +201,8 @@ class Walks:
         for answer, walked in self._stopped:
             pod = walked.pod
             answers[pod.name] = answer
-            if pod.expected > len(pod.leaving):
-                replacement = walk(self._index, replace(pod, expected=0), self._nodes, self._rules)
+            if pod.additional:
+                replacement = walk(self._index, replace(pod, additional=0), self._nodes, self._rules)
                 answers[pod.name] = decide_start(replacement, self._everywhere)
         return answers
 
