@@ -109,12 +109,10 @@ class ActionModule(ClusterAction):
 
 def describe_host(host: HostResult) -> dict[str, Any]:
     """What was read of a host, and why not more."""
-    # Also for a host that other playbooks skip.
-    unread = host.problem or (host.unread if host.left_out else "")
     return {
         "name": host.name,
         "node": host.node,
-        "problem": unread or str(host.evidence.get("problem") or ""),
+        "problem": host.error or str(host.evidence.get("problem") or ""),
         "csi_proxy": brief(host.state)[0] if host.state else "",
         "findings": [dict(finding) for finding in host.state.get("findings") or ()],
         "parts": [dict(part) for part in host.evidence.get("parts") or ()],

@@ -81,7 +81,7 @@ class ActionModule(ClusterAction):
         )
         if self.inputs:
             results = read_hosts(self.task_vars, kubewin_nodes=self.result)
-            self.result["unsettled"] = [host.name for host in results if not host.left_out and not host.settled]
+            self.result["unsettled"] = [host.name for host in results if not host.is_skipped and not host.is_settled]
         if options["installed"]:
             installed = list(find_node_plugins(client))
             self.result.update(installed=installed, own_drivers=list(find_node_plugins(client, own_only=True)))

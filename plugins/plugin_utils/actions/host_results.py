@@ -19,37 +19,48 @@ _REGISTERED = ("csi_proxy_plan", "csi_proxy_result", "kubewin_nodes", INPUTS)
 
 @dataclass(frozen=True, slots=True)
 class HostResult:
-    """One host. returned: result of csi_proxy or csi_proxy_info. nodes: RV(node_info), empty before hosts are matched."""
+    """One host. latest: its latest result of csi_proxy or csi_proxy_info. change: the same if that changed csi-proxy, else empty.
+
+    nodes: RV(node_info), empty before hosts are matched.
+    """
 
     name: str
-    returned: Mapping[str, Any]
+    latest: Mapping[str, Any]
     node_name: str
     skip_unreachable: bool
     nodes: Mapping[str, Any]
-    done: Mapping[str, Any]
+    change: Mapping[str, Any]
 
     @property
     def state(self) -> Mapping[str, Any]:
         """What was read on the host, empty when it could not be read."""
-        csi_proxy: Mapping[str, Any] = self.returned.get("csi_proxy") or {}
+        csi_proxy: Mapping[str, Any] = self.latest.get("csi_proxy") or {}
         return csi_proxy if "host" in csi_proxy else {}
 
     @property
     def evidence(self) -> Mapping[str, Any]:
         """RV(evidence) of csi_proxy_info: files for the archive of gather."""
-        return self.returned.get("evidence") or {}
+        return self.latest.get("evidence") or {}
 
     @property
-    def left_out(self) -> bool:
+    def is_skipped(self) -> bool:
         """Whether the run continues without the host: it was lost before the run changed it, so its result has no plan."""
-        return self.skip_unreachable and self.returned.get("reason") == "connection_lost" and "plan" not in self.done
+        return self.skip_unreachable and self.latest.get("reason") == "connection_lost" and "plan" not in self.change
 
     @property
-    def problem(self) -> str:
-        """Why the host cannot be used, empty when it can."""
-        if self.left_out or (self.state and "reason" not in self.returned):
-            return ""
-        return str(self.returned.get("msg") or "its read returned nothing")
+    def message(self) -> str:
+        """What its latest result says of a failure."""
+        return str(self.latest.get("msg") or "it could not be read")
+
+    @property
+    def error(self) -> str:
+        """Why its read or change failed, empty if it did not."""
+        return "" if self.state and "reason" not in self.latest else self.message
+
+    @property
+    def unread(self) -> str:
+        """Why it was not read, empty when it was."""
+        return "" if self.state else self.message
 
     @property
     def unmatched(self) -> str:
@@ -64,33 +75,28 @@ class HostResult:
         return str(matched or (named if named in (self.nodes.get("nodes") or {}) else ""))
 
     @property
-    def facts(self) -> Mapping[str, Any]:
+    def node_facts(self) -> Mapping[str, Any]:
         """What was read of its Node."""
         return (self.nodes.get("nodes") or {}).get(self.node) or {}
 
     @property
-    def marked(self) -> bool:
+    def has_label(self) -> bool:
         """Whether its Node has the label of a csi-proxy that serves."""
-        after: Mapping[str, Any] = self.done.get("node") or {}
+        after: Mapping[str, Any] = self.change.get("node") or {}
         return bool(
-            after["labelled"] if after else (self.facts.get("labels") or {}).get(SERVING_LABEL) == SERVING_VALUE
+            after["labelled"] if after else (self.node_facts.get("labels") or {}).get(SERVING_LABEL) == SERVING_VALUE
         )
 
     @property
-    def unread(self) -> str:
-        """Why it was not read, empty when it was."""
-        return "" if self.state else str(self.returned.get("msg") or "it could not be read")
-
-    @property
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         """Whether csi-proxy is in its desired state and its Node is not cordoned, and has the label if a driver needs csi-proxy."""
-        labelled = self.marked or self.returned.get("needed") is False
-        return bool(self.state and not self.returned.get("plan") and labelled and not self.facts.get("cordoned_for"))
+        labelled = self.has_label or self.latest.get("needed") is False
+        return bool(self.state and not self.latest.get("plan") and labelled and not self.node_facts.get("cordoned_for"))
 
     @property
     def is_finished(self) -> bool:
         """Whether the run changed csi-proxy as it planned, or read that there is nothing to change."""
-        return not self.done.get("failed") if self.done else bool(self.state and not self.returned.get("plan"))
+        return not self.change.get("failed") if self.change else bool(self.state and not self.latest.get("plan"))
 
     def describe_identity(self) -> dict[str, Any]:
         """For O(hosts) of node_info: names and addresses of the host, or why it cannot be used."""
@@ -100,14 +106,13 @@ class HostResult:
             "names": [name for name in (host.get("name"), host.get("dns_name")) if name],
             "addresses": list(host.get("addresses") or ()),
             "node_name": self.node_name,
-            "problem": self.problem,
+            "problem": "" if self.is_skipped else self.error,
         }
 
     def describe_csi_proxy(self) -> dict[str, Any]:
         """For O(hosts) of gate and preflight_info; only why, if it was not read or not matched: it may be another machine than its name says."""
-        if self.left_out or not self.state or self.name not in (self.nodes.get("matched") or {}):
-            reason = self.unmatched or str(self.returned.get("msg") or "it could not be read")
-            return {"node": self.node, "reason": reason}
+        if self.is_skipped or not self.state or self.name not in (self.nodes.get("matched") or {}):
+            return {"node": self.node, "reason": self.unmatched or self.message}
         state = self.state
         return {
             "node": self.node,
@@ -116,7 +121,7 @@ class HostResult:
             "pipes": state["pipes"],
             "release": (state["executable"] or {}).get("release") or "",
             "state": (state["service"] or {}).get("state") or "absent",
-            "reason": "" if state["serving"] else str(self.returned.get("msg") or ""),
+            "reason": "" if state["serving"] else str(self.latest.get("msg") or ""),
             "boot_time": state["host"]["boot_time"],
             "findings": state.get("findings") or [],
         }
@@ -126,11 +131,11 @@ class HostResult:
         return {
             "name": self.name,
             "node": self.node or None,
-            "left_out": skipped if self.left_out else self.unread,
+            "left_out": skipped if self.is_skipped else self.unread,
             "unmatched": self.unmatched,
-            "csi_proxy": None if self.left_out else self.state or None,
-            "changed": ([step["description"] for step in self.done.get("plan") or ()] or [_RESTORED])
-            if self.done.get("changed")
+            "csi_proxy": None if self.is_skipped else self.state or None,
+            "changed": ([step["description"] for step in self.change.get("plan") or ()] or [_RESTORED])
+            if self.change.get("changed")
             else [],
         }
 
@@ -149,14 +154,14 @@ def _choose_latest(variables: Mapping[str, Any]) -> tuple[Mapping[str, Any], Map
 
 def build_result(name: str, variables: Mapping[str, Any], nodes: Mapping[str, Any]) -> HostResult:
     """The latest result of a host. variables: the host's, as Ansible's hostvars."""
-    returned, done = _choose_latest(variables)
+    latest, change = _choose_latest(variables)
     return HostResult(
         name=name,
-        returned=returned,
+        latest=latest,
         node_name=str(variables.get("kubewin_node_name") or ""),
         skip_unreachable=bool((variables.get(INPUTS) or {}).get("skip_unreachable")),
         nodes=nodes,
-        done=done,
+        change=change,
     )
 
 
@@ -191,7 +196,7 @@ def describe_unusable(task_vars: Mapping[str, Any]) -> list[str]:
     return [
         f"{host.name}: {why}"
         for host in build_results(windows, {host: _read_variables(hostvars, host) for host in windows})
-        if host.returned and (why := host.unread or host.unmatched)
+        if host.latest and (why := host.unread or host.unmatched)
     ]
 
 
@@ -264,13 +269,13 @@ def describe_removal(task_vars: Mapping[str, Any], *, check: bool, failed: bool 
     drivers: Mapping[str, Any] = task_vars.get("kubewin_removed") or {}
     includes_csi_proxy = (task_vars.get(INPUTS) or {}).get("remove_csi_proxy")
     results = read_hosts(task_vars) if includes_csi_proxy else []
-    changed = bool(drivers.get("changed") or any(host.done for host in results))
+    changed = bool(drivers.get("changed") or any(host.change for host in results))
     if not includes_csi_proxy or (failed and not changed):
         return {"lines": list(drivers.get("lines", ())), "next": drivers.get("next") or [], "changed": changed}
-    hosts = [host.name for host in results if host.done.get("changed") and not host.done.get("failed")]
+    hosts = [host.name for host in results if host.change.get("changed") and not host.change.get("failed")]
     line = f"csi-proxy {'would be' if check else 'was'} removed from {', '.join(hosts) or 'no host'}"
-    left_out = [f"{host.name} is unreachable: skipped, csi-proxy stays there" for host in results if host.left_out]
-    unfinished = [host.name for host in results if not host.left_out and not host.is_finished]
+    left_out = [f"{host.name} is unreachable: skipped, csi-proxy stays there" for host in results if host.is_skipped]
+    unfinished = [host.name for host in results if not host.is_skipped and not host.is_finished]
     left = [f"not removed yet: csi-proxy on {', '.join(unfinished)}"] if failed and unfinished and not check else []
     lines = [*drivers.get("lines", ()), line, *left_out, *left]
     following = ["remove"] if check and (hosts or drivers.get("objects")) else []

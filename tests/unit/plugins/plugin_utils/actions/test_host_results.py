@@ -61,7 +61,7 @@ def test_a_host_reports_its_names_or_its_problem() -> None:
     }
     assert [(one["names"], one["problem"]) for one in found[1:]] == [
         ([], "a: the connection was lost"),
-        ([], "its read returned nothing"),
+        ([], "it could not be read"),
     ]
 
 
@@ -74,14 +74,14 @@ def test_hosts_that_an_upgrade_cannot_use_are_listed_with_the_reason() -> None:
 
 
 def test_a_refusal_is_a_problem_although_the_host_was_read() -> None:
-    assert result(read(reason="downgrade", msg="1.3.0 runs there")).problem == "1.3.0 runs there"
+    assert result(read(reason="downgrade", msg="1.3.0 runs there")).describe_identity()["problem"] == "1.3.0 runs there"
 
 
 def test_only_a_lost_connection_is_skipped_and_only_on_request() -> None:
     skip = {"kubewin_inputs": {"skip_unreachable": True}}
-    assert result({"csi_proxy_plan": LOST, **skip}).problem == ""
+    assert result({"csi_proxy_plan": LOST, **skip}).describe_identity()["problem"] == ""
     refused = {"csi_proxy_plan": {"reason": "access_denied", "msg": "denied"}, **skip}
-    assert result(refused).problem == "denied"
+    assert result(refused).describe_identity()["problem"] == "denied"
 
 
 def test_a_host_that_was_not_read_is_no_proof_and_has_the_reason() -> None:
@@ -111,10 +111,10 @@ def test_a_host_that_is_another_machine_than_its_name_says_proves_nothing() -> N
 
 def test_a_host_without_a_driver_that_needs_csi_proxy_is_settled_without_it() -> None:
     bare = {**NODES, "nodes": {"win-1": {"labels": {}, "cordoned_for": ""}}}
-    assert not result({**read(), "kubewin_nodes": bare}).settled
-    assert result({**read(needed=False), "kubewin_nodes": bare}).settled
+    assert not result({**read(), "kubewin_nodes": bare}).is_settled
+    assert result({**read(needed=False), "kubewin_nodes": bare}).is_settled
     cordoned = {**NODES, "nodes": {"win-1": {"labels": {}, "cordoned_for": "csi-proxy is being replaced"}}}
-    assert not result({**read(needed=False), "kubewin_nodes": cordoned}).settled
+    assert not result({**read(needed=False), "kubewin_nodes": cordoned}).is_settled
 
 
 def test_a_changed_host_is_read_after_the_change() -> None:
@@ -153,24 +153,24 @@ def test_of_two_playbooks_in_one_run_the_later_result_counts() -> None:
     own = {"csi_proxy_plan": stopped, "csi_proxy_result": changed, "kubewin_nodes": NODES}
     row = result(own).describe_change()
     assert (row["csi_proxy"]["serving"], row["changed"]) == (False, [])
-    assert result(own).returned == stopped
-    assert result({**own, "csi_proxy_plan": at(3)}).returned == changed
+    assert result(own).latest == stopped
+    assert result({**own, "csi_proxy_plan": at(3)}).latest == changed
 
 
 def test_a_later_failure_is_not_replaced_by_an_older_result() -> None:
-    assert result({"csi_proxy_plan": LOST, "csi_proxy_result": at(5)}).returned == LOST
-    assert result({"csi_proxy_plan": at(5), "csi_proxy_result": LOST}).returned == LOST
-    assert result({}).returned == {}
+    assert result({"csi_proxy_plan": LOST, "csi_proxy_result": at(5)}).latest == LOST
+    assert result({"csi_proxy_plan": at(5), "csi_proxy_result": LOST}).latest == LOST
+    assert result({}).latest == {}
 
 
 def test_a_host_is_settled_when_nothing_of_it_may_be_changed() -> None:
-    assert result(read()).settled
-    assert not result(read(plan=[{"step": "start"}])).settled
-    assert not result({}).settled
+    assert result(read()).is_settled
+    assert not result(read(plan=[{"step": "start"}])).is_settled
+    assert not result({}).is_settled
     unmarked: dict[str, Any] = {"labels": {}}
     for facts in (unmarked, {**MARKED, "cordoned_for": "csi-proxy is being replaced"}):
         own = {**read(), "kubewin_nodes": {"matched": {"a": "win-1"}, "nodes": {"win-1": facts}}}
-        assert not result(own).settled
+        assert not result(own).is_settled
 
 
 def test_a_host_of_the_play_without_a_result_counts_as_lost_and_other_hosts_do_not_count() -> None:
@@ -181,8 +181,8 @@ def test_a_host_of_the_play_without_a_result_counts_as_lost_and_other_hosts_do_n
         "hostvars": UntemplatedHostVars(hosts),
     }
     found = read_hosts(variables)
-    assert [(host.name, host.problem) for host in found] == [("a", ""), ("lost", "its read returned nothing")]
-    assert [host.settled for host in found] == [True, False]
+    assert [(host.name, host.error) for host in found] == [("a", ""), ("lost", "it could not be read")]
+    assert [host.is_settled for host in found] == [True, False]
     assert read_hosts({}) == []
 
 
