@@ -42,6 +42,16 @@ class WorkloadsEvaluation:
     roll: Roll | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Decision:
+    """Whether a workload starts again. of_pods: pods decide that, of which others may start. findings: of all its pods together."""
+
+    answer: Answer
+    because: str
+    of_pods: bool = False
+    findings: tuple[ReportFinding, ...] = ()
+
+
 class _NodeRule:
     """The kubelet of a node on which something is wrong that is about no single volume."""
 
@@ -140,17 +150,11 @@ class _Evaluator:
         volumes = [answer for key in keys for answer in self._volumes.answers.get(key, ())]
         of_volumes = [finding for answer in volumes for finding in answer.findings]
         workload_findings = [*_check_workload(self._index, workload)]
-        answer, because = _decide_answer(workload, walks, workload_findings, bool(volumes))
-        of_pods = not workload.nowhere and walks.worst is not None and because == walks.worst[1]
-        if answer == "yes" and (shortage := self._capacity.check_workload(workload, walks.places)):
-            answer, because, of_pods = "no", shortage.message, True
-            workload_findings.append(shortage)
-        if answer == "yes" and (crowding := self._check_crowding(workload, walks.places)):
-            answer, because = "no" if crowding.severity == "blocker" else "unknown", crowding.message
-            of_pods = True
-            workload_findings.append(crowding)
-        if of_pods and not self._vetoes and not any(pod.waits for pod in workload.pods):
+        decision = self._decide(workload, walks, workload_findings, bool(volumes))
+        workload_findings += decision.findings
+        if decision.of_pods and not self._vetoes and not any(pod.waits for pod in workload.pods):
             self.replacements[workload.key] = walks.decide_replacements()
+        answer, because = decision.answer, decision.because
         if workload.done:
             answer, because = "yes", "it is complete and creates no more pods"
         # Each of these makes the workload unknown or not ready, a note too.
@@ -190,6 +194,22 @@ class _Evaluator:
             findings=tuple(dict.fromkeys((*ids, *(finding.id for finding in of_volumes)))),
             causes=tuple(dict.fromkeys(Cause(finding.id, finding.object) for finding in causes)),
         )
+
+    def _decide(
+        self, workload: Workload, walks: Walks, own_findings: Iterable[ReportFinding], has_volumes: bool
+    ) -> _Decision:
+        """Whether a workload starts again, by its pods one by one, by its own findings, and by all of its pods together."""
+        if workload.nowhere:
+            return _Decision("unknown", workload.nowhere)
+        if walks.worst is not None and (walks.placed or not walks.linux or workload.system not in ("mixed", "unknown")):
+            return _Decision(*walks.worst, of_pods=True)
+        for finding in _select_stopping(own_findings):
+            return _Decision("no" if finding.severity == "blocker" else "unknown", f"{finding.id}: {finding.message}")
+        shortage = self._capacity.check_workload(workload, walks.places) or self._check_crowding(workload, walks.places)
+        if shortage is not None:
+            answer: Answer = "no" if shortage.severity == "blocker" else "unknown"
+            return _Decision(answer, shortage.message, of_pods=True, findings=(shortage,))
+        return _Decision("yes", walks.describe_places() if has_volumes else "it has no volume now")
 
     def _check_crowding(self, workload: Workload, places: Places) -> ReportFinding | None:
         """That nodes take each of a workload's pods, and not all of them together."""
@@ -286,20 +306,6 @@ def _make_unknown(workload: Workload, because: str, remedy: str) -> ReportFindin
     """Stands for a workload of which it is not known whether it starts again."""
     evidence = (f"runs on {workload.system}: {workload.because}",)
     return create_finding("CSI-W09", workload.key, because, evidence, remedy)
-
-
-def _decide_answer(
-    workload: Workload, walked: Walks, own_findings: Iterable[ReportFinding], has_volumes: bool
-) -> tuple[Answer, str]:
-    if workload.nowhere:
-        return "unknown", workload.nowhere
-    if walked.worst is not None and (walked.placed or not walked.linux or workload.system not in ("mixed", "unknown")):
-        return walked.worst
-    for finding in _select_stopping(own_findings):
-        return "no" if finding.severity == "blocker" else "unknown", f"{finding.id}: {finding.message}"
-    if not has_volumes:
-        return "yes", "it has no volume now"
-    return "yes", walked.describe_places()
 
 
 def _check_workload(index: Index, workload: Workload) -> Iterator[ReportFinding]:
