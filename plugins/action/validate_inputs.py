@@ -19,9 +19,9 @@ from ansible.plugins.loader import lookup_loader
 from ansible.utils.vars import load_extra_vars
 
 from ..modules.validate_inputs import DOCUMENTATION
-from ..plugin_utils.actions import driver_options, names
-from ..plugin_utils.actions.hosts import ON_HOSTS, Chosen, explain_missing_choice, explain_nothing_to_do
+from ..plugin_utils.actions import driver_options, variable_names
 from ..plugin_utils.actions.inputs import INPUTS, as_list, is_blank, is_on, list_wrong_inputs, parse_inputs
+from ..plugin_utils.actions.selection import ON_HOSTS, Selection, explain_missing_choice, explain_nothing_to_do
 from ..plugin_utils.actions.tags import wrong_tags
 from ..plugin_utils.base.documented import read_argument_spec
 from ..plugin_utils.base.screen import display_line
@@ -105,7 +105,7 @@ class ActionModule(ActionBase):
     ) -> Iterator[str]:
         yield from list_wrong_inputs(inputs)
         yield from self._find_wrong_values(playbook, windows, inputs)
-        if playbook in names.TAKE_DRIVERS:
+        if playbook in variable_names.TAKE_DRIVERS:
             for driver in DRIVERS:
                 options = driver_options.map_variables(driver)
                 templates = {name: self._task_vars[name] for name in options if name in self._task_vars}
@@ -113,7 +113,9 @@ class ActionModule(ActionBase):
         set_names = {name for host in [*windows, "localhost"] for name in self._set_outside(host)} | {
             name for name in self._of_play if not name.startswith("_")
         }
-        refused, elsewhere = names.find_refused_variables(playbook, set_names, self._extra, _list_typed_names())
+        refused, elsewhere = variable_names.find_refused_variables(
+            playbook, set_names, self._extra, _list_typed_names()
+        )
         for sentence in elsewhere:
             self._display.warning(sentence)
         if playbook not in _WITHOUT_PACKAGES:
@@ -121,7 +123,7 @@ class ActionModule(ActionBase):
                 [package for package in ("kubernetes.core", "kubernetes") if not _is_installed(package)]
             )
         yield from [*refused, *_find_nameless_words(), *self._wrong_tags(playbook)]
-        chosen = Chosen(
+        chosen = Selection(
             limit=self._task_vars.get("ansible_limit"),
             hosts=self._limited,
             windows=tuple(windows),
@@ -144,7 +146,7 @@ class ActionModule(ActionBase):
 
     def _find_wrong_values(self, playbook: str, windows: list[str], inputs: Mapping[str, Any]) -> Iterator[str]:
         """A sentence for each wrong value of a host, and for each of which the run would use the value of another host."""
-        drivers = DRIVERS if playbook in names.TAKE_DRIVERS else ()
+        drivers = DRIVERS if playbook in variable_names.TAKE_DRIVERS else ()
         options = {option for driver in drivers for option in driver_options.map_variables(driver)}
         used, checked = {**self._read_outside(self._target, options), **inputs}, list[Mapping[str, Any]]()
         for host in [*windows, "localhost"]:
@@ -195,7 +197,7 @@ class ActionModule(ActionBase):
         return {
             name: value
             for name, value in variables.items()
-            if name in self._extra or not (name in names.FACTS or is_task_result(value))
+            if name in self._extra or not (name in variable_names.FACTS or is_task_result(value))
         }
 
     def _wrong_tags(self, playbook: str) -> Iterator[str]:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from . import actions as do
 from . import objects, observation
 from .observation import ConversionClaim, ConversionObservation, ConversionVolume
-from .record import ConversionRecord, Step
+from .record import ConversionRecord, ConversionStep
 
 RUN_AGAIN = "Run again with the same record, or roll back."
 
@@ -474,7 +474,7 @@ def _unlock(record: ConversionRecord, observed: ConversionObservation) -> do.Con
     return do.SetLock(claim, "", 0, hold=False)
 
 
-_STEPS: dict[Step, Callable[[ConversionRecord, ConversionObservation], do.ConversionMove]] = {
+_STEPS: dict[ConversionStep, Callable[[ConversionRecord, ConversionObservation], do.ConversionMove]] = {
     "lock": _lock,
     "rehearse": _rehearse,
     "retain": _retain,

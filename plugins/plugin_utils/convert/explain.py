@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from .actions import StopConversion
-from .record import STEPS, ConversionRecord, Step
+from .record import STEPS, ConversionRecord, ConversionStep
 
 # The variables that make a conversion final, and that roll it back before.
 FINAL, ROLL_BACK = "final (kubewin_convert_final=true)", "state rolled_back (kubewin_convert_roll_back=true)"
@@ -33,14 +33,14 @@ def _describe_finish(record: ConversionRecord, final: bool) -> str:
     )
 
 
-def _describe_step(record: ConversionRecord, step: Step, final: bool) -> str:
+def _describe_step(record: ConversionRecord, step: ConversionStep, final: bool) -> str:
     claim = f"PersistentVolumeClaim {record.title}"
     is_rollback = record.direction == "rollback"
     workloads = (
         ", ".join(f"{workload.kind} {workload.name} ({workload.replicas})" for workload in record.workloads)
         or "no workload"
     )
-    descriptions: dict[Step, str] = {
+    descriptions: dict[ConversionStep, str] = {
         "lock": f"lock {claim}",
         "rehearse": "check both volumes (under scratch names) and the helper pod by the API server's dry run",
         "retain": f"set the policy of PersistentVolume {record.volume} to Retain, wait until the provisioner releases it",

@@ -16,11 +16,11 @@ SCHEMA = 1
 
 Direction = Literal["forward", "rollback"]
 Side = Literal["old", "new"]
-Step = Literal[
+ConversionStep = Literal[
     "lock", "rehearse", "retain", "quiesce", "baseline", "delete_volume", "release", "forget", "create_volume",
     "canary", "restore", "finish", "unlock", "done",
 ]  # fmt: skip
-STEPS: tuple[Step, ...] = get_args(Step)
+STEPS: tuple[ConversionStep, ...] = get_args(ConversionStep)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class ConversionRecord:
     forgets: bool
     workloads: tuple[RecordedWorkload, ...]
     direction: Direction = "forward"
-    step: Step = "lock"
+    step: ConversionStep = "lock"
     generation: int = 1
     baseline: str = ""
     rollback_reason: str = ""
@@ -92,10 +92,10 @@ class ConversionRecord:
     def advance(self) -> ConversionRecord:
         return replace(self, step=STEPS[STEPS.index(self.step) + 1])
 
-    def move_to(self, step: Step) -> ConversionRecord:
+    def move_to(self, step: ConversionStep) -> ConversionRecord:
         return replace(self, step=step)
 
-    def has_reached(self, step: Step) -> bool:
+    def has_reached(self, step: ConversionStep) -> bool:
         """Whether that step has begun."""
         return STEPS.index(self.step) >= STEPS.index(step)
 

@@ -15,7 +15,7 @@ from .facts.resources import LimitRange, LimitRangePart, PodResources, ResourceQ
 from .facts.sources import ObservedClaim
 
 # By resource, in thousandths.
-Usage = Mapping[str, int]
+ResourceUsage = Mapping[str, int]
 
 _OVERCOMMITTED = ("cpu", "memory", "ephemeral-storage")
 # A quota of these refuses a pod of which a container says nothing.
@@ -45,7 +45,9 @@ def find_contested_default(limit_ranges: Iterable[LimitRange]) -> str:
     return ""
 
 
-def _list_holders(kind: str, pod: PodResources, claims: Iterable[ObservedClaim]) -> Iterator[tuple[Usage, Usage]]:
+def _list_holders(
+    kind: str, pod: PodResources, claims: Iterable[ObservedClaim]
+) -> Iterator[tuple[ResourceUsage, ResourceUsage]]:
     if kind == "Container":
         yield from ((dict(holder.requests), dict(holder.limits)) for holder in pod.containers)
     elif kind == "Pod":
@@ -55,7 +57,7 @@ def _list_holders(kind: str, pod: PodResources, claims: Iterable[ObservedClaim])
         yield from (({"storage": claim.size * 1000}, {"storage": claim.size * 1000}) for claim in claims)
 
 
-def _compare(part: LimitRangePart, requests: Usage, limits: Usage) -> Iterator[str]:
+def _compare(part: LimitRangePart, requests: ResourceUsage, limits: ResourceUsage) -> Iterator[str]:
     shown = part.kind if part.kind == "PersistentVolumeClaim" else part.kind.lower()
     for name, _default in part.default:
         if requests.get(name, 0) > limits[name]:
@@ -84,19 +86,19 @@ def find_missing(quota: ResourceQuota, resources: PodResources) -> str:
     return ""
 
 
-def sum_up_pod(resources: PodResources) -> Usage:
+def sum_up_pod(resources: PodResources) -> ResourceUsage:
     """What a pod counts for in a quota."""
     usage = _name_usage(resources.sum_up("requests"), resources.sum_up("limits"))
     return {**usage, "pods": 1000, "count/pods": 1000}
 
 
-def _name_usage(requests: Usage, limits: Usage) -> dict[str, int]:
+def _name_usage(requests: ResourceUsage, limits: ResourceUsage) -> dict[str, int]:
     usage = {f"requests.{name}": amount for name, amount in requests.items()}
     usage |= {name: requests[name] for name in requests if name in _OVERCOMMITTED or name.startswith("hugepages-")}
     return usage | {f"limits.{name}": limits[name] for name in limits if name in _OVERCOMMITTED}
 
 
-def sum_up_claims(claims: Sequence[tuple[ObservedClaim, str]]) -> Usage:
+def sum_up_claims(claims: Sequence[tuple[ObservedClaim, str]]) -> ResourceUsage:
     """What claims count for in a quota, each with its class."""
     usage: Counter[str] = Counter()
     for claim, storage_class in claims:
@@ -107,7 +109,7 @@ def sum_up_claims(claims: Sequence[tuple[ObservedClaim, str]]) -> Usage:
     return usage
 
 
-def find_quota_excess(quota: ResourceQuota, usage: Usage, more_pods: int) -> str:
+def find_quota_excess(quota: ResourceQuota, usage: ResourceUsage, more_pods: int) -> str:
     """What of a quota is used up before the next pods are created, empty for nothing.
 
     more_pods: how many exist beside those of today.

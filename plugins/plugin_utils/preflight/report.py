@@ -31,11 +31,11 @@ from .evaluate import evaluate
 from .facts.nodes import ObservedHost
 from .facts.snapshot import SNAPSHOT_VERSION, Snapshot
 from .observe import Reading, take
+from .planned_run import PlannedRun, report_run, simulate
 from .render.brief import render_brief, render_refusal
 from .render.html import render_html
 from .render.terminal import render_terminal
 from .render.text_format import format_number
-from .run import Run, report_run, simulate
 from .suppress import Suppression, read_suppressions, suppress
 from .verdict import NO_TARGET, Report, Target
 
@@ -53,7 +53,7 @@ class ReadinessOptions:
 
     target: Target = NO_TARGET
     before: bool = False
-    run: Run | None = None
+    run: PlannedRun | None = None
     suppressions: tuple[Suppression, ...] = ()
     hosts: tuple[ObservedHost, ...] = ()
     snapshot: Snapshot | None = None
@@ -192,7 +192,7 @@ def is_passed(report: Report, fail_on: str) -> bool:
     return not bad[fail_on]
 
 
-def build_run(params: Mapping[str, Any], target: Target) -> Run | None:
+def build_run(params: Mapping[str, Any], target: Target) -> PlannedRun | None:
     """The planned run to evaluate. ValueError or ClusterError if it is invalid."""
     run_option = params["run"]
     if not run_option:
@@ -203,7 +203,7 @@ def build_run(params: Mapping[str, Any], target: Target) -> Run | None:
     if wrong := next((refuse_unknown_driver(key) for key in keys if key not in DRIVERS), ""):
         raise ValueError(f"run: {wrong}")
     objects = tuple(item for entry in run_option["drivers"] for item in parse_definitions(entry["definition"]))
-    return Run(keys, objects, frozenset(run_option["nodes"] or ()))
+    return PlannedRun(keys, objects, frozenset(run_option["nodes"] or ()))
 
 
 def list_blockers(report: Report, *, brief: bool) -> list[dict[str, str]]:

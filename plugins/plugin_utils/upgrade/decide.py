@@ -21,7 +21,7 @@ from ..kube.pod import PodFacts
 from ..kube.times import parse_time
 from . import maintenance_windows
 from .drain import plan_drain
-from .journal import DRAINING, Journal, NodeEntry, State, Step, UpgradeTarget, UpgradeWorkload, format_time
+from .journal import DRAINING, Journal, NodeEntry, State, UpgradeStep, UpgradeTarget, UpgradeWorkload, format_time
 from .maintenance_windows import MaintenanceWindow
 from .observation import ClusterState, UpgradeNode, UpgradeObservation
 
@@ -488,7 +488,7 @@ class _NodeDecider:
     def _put(self, entry: NodeEntry) -> _NodeDecider:
         return replace(self, entry=entry, journal=self.journal.put(entry, self.observed.current_time))
 
-    def _move_to(self, step: Step, why: str = "") -> ChangeObject | DelegateStep | ObserveAgain:
+    def _move_to(self, step: UpgradeStep, why: str = "") -> ChangeObject | DelegateStep | ObserveAgain:
         return self._put(self.entry.move_to(step, self.observed.current_time, why)).decide()
 
     def _do(self, kind: ChangeKind) -> ChangeObject:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from .journal import STEPS_BY_HOOK, Journal, NodeEntry, Step
+from .journal import STEPS_BY_HOOK, Journal, NodeEntry, UpgradeStep
 
 _STEP_DESCRIPTIONS = {
     "cordon": "cordoned",
@@ -20,7 +20,7 @@ _STEP_DESCRIPTIONS = {
 }
 
 # How a node is left that failed while this was done.
-_STATES_AFTER_FAILURE: dict[Step, str] = {
+_STATES_AFTER_FAILURE: dict[UpgradeStep, str] = {
     "waiting": "it was uncordoned",
     "allow": "it stays cordoned",
     "hook": "it stays cordoned and drained",

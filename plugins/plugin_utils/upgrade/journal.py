@@ -18,21 +18,21 @@ from .snapshot import UpgradeSnapshot
 SCHEMA = 1
 
 Hook = Literal["none", "tasks", "wmco"]
-Step = Literal[
+UpgradeStep = Literal[
     "waiting", "cordon", "drain", "allow", "hook", "wait_ready", "gate", "verify", "uncordon", "workloads", "done"
 ]
 State = Literal["open", "paused", "stopped", "finished"]
 
 # Steps of a node with each hook. cordon: a cordon of ours, or with WMCO, which uncordons by itself, a taint of ours.
-STEPS_BY_HOOK: Mapping[Hook, tuple[Step, ...]] = {
+STEPS_BY_HOOK: Mapping[Hook, tuple[UpgradeStep, ...]] = {
     "none": ("waiting", "cordon", "drain", "wait_ready", "gate", "verify", "uncordon", "workloads", "done"),
     "tasks": ("waiting", "cordon", "drain", "hook", "wait_ready", "gate", "verify", "uncordon", "workloads", "done"),
     "wmco": ("waiting", "cordon", "allow", "wait_ready", "gate", "verify", "uncordon", "workloads", "done"),
 }
-DRAINING: frozenset[Step] = frozenset({"cordon", "drain"})
+DRAINING: frozenset[UpgradeStep] = frozenset({"cordon", "drain"})
 
 # As text.
-_STEP_STATES: Mapping[Step, str] = {
+_STEP_STATES: Mapping[UpgradeStep, str] = {
     "waiting": "is waiting",
     "cordon": "is being cordoned",
     "drain": "is being drained",
@@ -89,7 +89,7 @@ class NodeEntry:
 
     node: str
     batch: int
-    step: Step = "waiting"
+    step: UpgradeStep = "waiting"
     since: str = ""
     began: str = ""
     failed: str = ""
@@ -101,7 +101,7 @@ class NodeEntry:
     tries: int = 0
     workloads: tuple[UpgradeWorkload, ...] = ()
 
-    def move_to(self, step: Step, current_time: datetime, why: str = "") -> NodeEntry:
+    def move_to(self, step: UpgradeStep, current_time: datetime, why: str = "") -> NodeEntry:
         return replace(self, step=step, since=format_time(current_time), why=why)
 
     def start(self, current_time: datetime) -> NodeEntry:
@@ -169,7 +169,7 @@ class Journal:
                 return entry
         raise KeyError(node)
 
-    def find_next_step(self, step: Step) -> Step:
+    def find_next_step(self, step: UpgradeStep) -> UpgradeStep:
         table = STEPS_BY_HOOK[self.hook]
         return table[table.index(step) + 1]
 

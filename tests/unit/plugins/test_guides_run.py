@@ -36,7 +36,7 @@ from ansible.playbook.task import Task
 from ansible.plugins.loader import connection_loader, fragment_loader, module_loader
 from ansible.utils.plugin_docs import get_docstring
 from ansible_collections.kubewin.csi.plugins.inventory import windows_nodes
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions import driver_options, names
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions import driver_options, variable_names
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.cluster_action import ClusterAction
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import list_wrong_inputs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
@@ -193,7 +193,7 @@ def playbook(words: list[str]) -> None:
     if ours:
         (name,) = ours
         assert (ROOT / "playbooks" / f"{name}.yml").is_file(), words
-        refused, elsewhere = names.find_refused_variables(name, given, given, [])
+        refused, elsewhere = variable_names.find_refused_variables(name, given, given, [])
         assert (refused, elsewhere) == ([], []), words
     values(given)
 
@@ -334,9 +334,11 @@ def group(found: Mapping[str, Any]) -> None:
 
 def variables(given: Mapping[str, Any]) -> None:
     """Variables of hosts or of a play."""
-    assert names.find_refused_variables("enable_csi", given, [], []) == ([], []), given
+    assert variable_names.find_refused_variables("enable_csi", given, [], []) == ([], []), given
     for name in given:
-        assert name.startswith(("kubewin_", "csi_proxy_", *names.DRIVER_ROLES)) or name in of_connections(), name
+        assert name.startswith(("kubewin_", "csi_proxy_", *variable_names.DRIVER_ROLES)) or name in of_connections(), (
+            name
+        )
     values(given)
 
 
@@ -366,7 +368,7 @@ def values(given: Mapping[str, Any]) -> None:
 @cache
 def options_of(role: str) -> frozenset[str]:
     """The variables of a role."""
-    if role in names.DRIVER_ROLES:
+    if role in variable_names.DRIVER_ROLES:
         return frozenset(driver_options.map_variables(role.removesuffix("_csi")))
     specs = yaml.safe_load((ROOT / "roles" / role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))
     return frozenset(name for entry in specs["argument_specs"].values() for name in entry["options"])

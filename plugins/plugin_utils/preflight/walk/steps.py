@@ -22,8 +22,8 @@ from ..findings import create_finding
 from ..index import unite
 from ..verdict import Answer, ReportFinding
 
-Step = Literal["bind", "provision", "schedule", "attach", "stage", "publish"]
-STEPS: tuple[Step, ...] = ("bind", "provision", "schedule", "attach", "stage", "publish")
+WalkStep = Literal["bind", "provision", "schedule", "attach", "stage", "publish"]
+STEPS: tuple[WalkStep, ...] = ("bind", "provision", "schedule", "attach", "stage", "publish")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class StepAnswer:
     They reach the report only when the workload is not ready.
     """
 
-    step: Step
+    step: WalkStep
     answer: Answer
     nodes: int
     volume: str = ""
@@ -87,7 +87,7 @@ class StepAnswer:
 
     @classmethod
     def from_findings(
-        cls, step: Step, answer: Answer, nodes: int, findings: tuple[ReportFinding, ...], volume: str = ""
+        cls, step: WalkStep, answer: Answer, nodes: int, findings: tuple[ReportFinding, ...], volume: str = ""
     ) -> StepAnswer:
         """No or unknown, because of the first of these findings."""
         return cls(step, answer, nodes, volume, findings[0].message, findings)
@@ -107,8 +107,8 @@ class Split:
     What blocks a node wins over what is unknown there, and among equals the first reason stands. The rest passes.
     """
 
-    def __init__(self, step: Step, nodes: int, object_name: str, evidence: str, volume: str = "") -> None:
-        self._step: Step = step
+    def __init__(self, step: WalkStep, nodes: int, object_name: str, evidence: str, volume: str = "") -> None:
+        self._step: WalkStep = step
         self.nodes = nodes
         self._object_name, self._evidence, self._volume = object_name, evidence, volume
         self._noted: dict[Answer, list[tuple[int, Callable[[], tuple[ReportFinding, ...]]]]] = {"no": [], "unknown": []}
@@ -153,7 +153,7 @@ class Split:
         return answers
 
 
-def answer_without_claims(step: Step, pod: PodToStart, nodes: int) -> list[StepAnswer]:
+def answer_without_claims(step: WalkStep, pod: PodToStart, nodes: int) -> list[StepAnswer]:
     """What a step about claims says of a pod's own volumes, and of a pod without any."""
     names = [f"inline {inline.name}" for inline in pod.inline]
     if not names and not pod.volumes:

@@ -18,12 +18,12 @@ from ..index import Index, unite
 from ..render.text_format import format_list
 from ..usage import Workload
 from ..verdict import ReportFinding
-from .steps import STEPS, PodToStart, Rule, Step, StepAnswer
+from .steps import STEPS, PodToStart, Rule, StepAnswer, WalkStep
 
-Rules = Mapping[Step, Sequence[Rule]]
+Rules = Mapping[WalkStep, Sequence[Rule]]
 
 # What the scheduler knows of: it avoids nodes that these steps refuse, and no others.
-_SEEN_BY_SCHEDULER: tuple[Step, ...] = ("bind", "provision", "schedule")
+_SEEN_BY_SCHEDULER: tuple[WalkStep, ...] = ("bind", "provision", "schedule")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def _answer_rest(
     index: Index,
     pod: PodToStart,
     volumes: Iterable[str],
-    step: Step,
+    step: WalkStep,
     step_answers: Iterable[StepAnswer],
     nodes: int,
 ) -> Iterator[StepAnswer]:

@@ -15,7 +15,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.interruption impo
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.eligibility import ConversionRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.objects import LOCK, format_lock
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.options import RunOptions
-from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import Step
+from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.record import ConversionStep
 from ansible_collections.kubewin.csi.plugins.plugin_utils.convert.run import ConversionResult, Conversions
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from unit.plugins.plugin_utils.convert import world
@@ -75,7 +75,7 @@ def test_a_terminated_run_begins_no_further_conversion() -> None:
     ]  # fmt: skip
 
 
-def store_of(volume_uid: str, step: Step) -> tuple[Conversions, ConversionResult]:
+def store_of(volume_uid: str, step: ConversionStep) -> tuple[Conversions, ConversionResult]:
     """The conversion of shop/data-db-0 at that step, in a cluster with a volume of that uid."""
     begun = replace(record(), step=step, sequence=3)
     claim = world.claim(annotations={LOCK: format_lock(begun)})
@@ -93,7 +93,7 @@ def store_of(volume_uid: str, step: Step) -> tuple[Conversions, ConversionResult
 @pytest.mark.parametrize(
     "step", ["rehearse", "retain", "quiesce", "baseline", "delete_volume", "create_volume", "canary"]
 )
-def test_check_mode_fails_where_a_volume_was_replaced_by_hand(step: Step) -> None:
+def test_check_mode_fails_where_a_volume_was_replaced_by_hand(step: ConversionStep) -> None:
     conversions, result = store_of("made-by-hand", step)
     later = ConversionResult(
         ConversionRequest("shop", "a"), "to_do", record(), plan=[{"step": "lock", "description": "lock it"}]

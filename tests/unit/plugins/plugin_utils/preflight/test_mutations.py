@@ -60,8 +60,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.vo
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import (
     Places,
     PodToStart,
-    Step,
     StepAnswer,
+    WalkStep,
 )
 from situations.named import SITUATIONS
 from situations.recorded_answers import Recording, load_recordings
@@ -76,7 +76,7 @@ def _count_pods(_self: PodsTogether, places: Places) -> tuple[int, int]:
     return count, count
 
 
-def _accept(step: Step) -> Callable[[Any, PodToStart, int], list[StepAnswer]]:
+def _accept(step: WalkStep) -> Callable[[Any, PodToStart, int], list[StepAnswer]]:
     """A step that lets every node pass."""
     return lambda _self, pod, nodes: [StepAnswer(step, "yes", nodes, volume) for volume in pod.volumes or ("",)]
 

@@ -11,7 +11,12 @@ from typing import get_args
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.explain import describe, describe_plan
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Journal, NodeEntry, Step, UpgradeTarget
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import (
+    Journal,
+    NodeEntry,
+    UpgradeStep,
+    UpgradeTarget,
+)
 
 NOW = datetime(2026, 11, 21, 20, 0, tzinfo=timezone.utc)
 BEGUN = Journal(
@@ -23,7 +28,7 @@ BEGUN = Journal(
 )
 
 
-def failed(step: Step, finding: str) -> Journal:
+def failed(step: UpgradeStep, finding: str) -> Journal:
     return BEGUN.put(replace(BEGUN.find_entry("win-2").move_to(step, NOW, "the reason"), failed=finding), NOW)
 
 
@@ -39,7 +44,7 @@ def failed(step: Step, finding: str) -> Journal:
         ("wait_ready", "CSI-U10", "win-2 (batch 1): failed (CSI-U10) while it waits until it is Ready since 2026-11-21T20:00:00Z; the reason"),
     ],
 )  # fmt: skip
-def test_a_failed_node_reports_its_step_and_its_state(step: Step, finding: str, line: str) -> None:
+def test_a_failed_node_reports_its_step_and_its_state(step: UpgradeStep, finding: str, line: str) -> None:
     assert line in describe(failed(step, finding)).splitlines()
 
 
@@ -47,9 +52,9 @@ def test_the_journal_lists_past_and_remaining_steps() -> None:
     journal = BEGUN.put(BEGUN.find_entry("win-1").start(NOW), NOW)
     assert journal.happened == ("2026-11-21T20:00:00Z win-1: is being cordoned",)
     assert "canary: win-1 (is being cordoned)" in describe_plan(journal)
-    status = {NodeEntry("win-1", 0, step).status for step in get_args(Step)}
-    assert len(status) == len(get_args(Step))
-    assert not status & set(get_args(Step))
+    status = {NodeEntry("win-1", 0, step).status for step in get_args(UpgradeStep)}
+    assert len(status) == len(get_args(UpgradeStep))
+    assert not status & set(get_args(UpgradeStep))
 
 
 def test_a_node_that_this_run_did_not_take_reports_why() -> None:

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.hosts import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.selection import (
     ON_HOSTS,
-    Chosen,
+    Selection,
     explain_missing_choice,
     explain_nothing_to_do,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS
 
 ALL = {playbook for rule in INPUTS.values() for playbook in rule.playbooks}
 WINDOWS = ("win-1", "win-2")
@@ -20,7 +20,7 @@ EVERY = (*WINDOWS, "linux-1", "localhost")
 
 
 def errors(playbook: str, **chosen: object) -> list[str]:
-    return list(explain_nothing_to_do(playbook, Chosen(**chosen)))  # type: ignore[arg-type]  # a parameter of tests
+    return list(explain_nothing_to_do(playbook, Selection(**chosen)))  # type: ignore[arg-type]  # a parameter of tests
 
 
 @pytest.mark.parametrize("playbook", sorted(ON_HOSTS))
@@ -101,19 +101,19 @@ def test_a_playbook_without_hosts_cannot_be_limited(playbook: str) -> None:
 def test_an_input_that_a_playbook_cannot_guess_is_required(
     playbook: str, given: dict[str, object], expected: str
 ) -> None:
-    sentences = list(explain_missing_choice(playbook, given, Chosen(hosts=EVERY, windows=WINDOWS)))
+    sentences = list(explain_missing_choice(playbook, given, Selection(hosts=EVERY, windows=WINDOWS)))
     assert len(sentences) == bool(expected)
     assert "".join(sentences).startswith(expected)
 
 
 def test_a_removal_from_all_nodes_cannot_be_limited_and_one_from_hosts_can() -> None:
-    limited = Chosen(limit="win-1", hosts=("win-1",), windows=WINDOWS)
+    limited = Selection(limit="win-1", hosts=("win-1",), windows=WINDOWS)
     (sentence,) = explain_missing_choice("remove", {"kubewin_drivers": "smb"}, limited)
     assert sentence.startswith("--limit leaves out win-2, but the node plugin of smb is removed from all nodes")
     (sentence,) = explain_missing_choice("remove", {}, limited)
     assert sentence.startswith("--limit leaves out win-2, but the node plugin of the driver is removed from all nodes")
     assert list(explain_missing_choice("remove", {"kubewin_remove_csi_proxy": True}, limited)) == []
     (sentence,) = explain_missing_choice(
-        "remove", {"kubewin_remove_csi_proxy": True}, Chosen(hosts=("localhost",), pattern="win")
+        "remove", {"kubewin_remove_csi_proxy": True}, Selection(hosts=("localhost",), pattern="win")
     )
     assert "no host of the inventory matches kubewin_hosts (win)" in sentence

@@ -34,7 +34,7 @@ _OF_THE_PLAN = "CSI-D"
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class PlannedRun:
     """What is about to be done.
 
     drivers: keys of the catalog. objects: what would be applied, as the API takes it. nodes: Windows nodes on which csi-proxy
@@ -46,7 +46,7 @@ class Run:
     nodes: frozenset[str] = frozenset()
 
 
-def simulate(snapshot: Snapshot, run: Run) -> Snapshot:
+def simulate(snapshot: Snapshot, run: PlannedRun) -> Snapshot:
     """The snapshot as it would be taken after the run, all of it having worked."""
     label = {SERVING_LABEL: SERVING_VALUE}
     nodes = tuple(
@@ -93,7 +93,7 @@ def simulate(snapshot: Snapshot, run: Run) -> Snapshot:
 
 
 @dataclass(frozen=True)
-class RunReport(Report):
+class PlannedRunReport(Report):
     """The findings about a run, of which the worst decides whether it may begin: the workloads may be lost without it too."""
 
     @property
@@ -105,8 +105,8 @@ class RunReport(Report):
 
 
 def report_run(
-    current_report: Report, later_report: Report, run: Run, controllers: Iterable[ObservedController]
-) -> RunReport:
+    current_report: Report, later_report: Report, run: PlannedRun, controllers: Iterable[ObservedController]
+) -> PlannedRunReport:
     """The report of the cluster as it would be, with those findings alone that are about the run."""
     worst: dict[str, int] = {}
     for finding in current_report.findings:
@@ -119,7 +119,7 @@ def report_run(
         and (finding.object in run_objects or not _was_before(finding, worst))
     )
     parts = {field.name: getattr(later_report, field.name) for field in fields(later_report)}
-    return RunReport(**{**parts, "findings": findings})
+    return PlannedRunReport(**{**parts, "findings": findings})
 
 
 def _was_before(finding: ReportFinding, worst: Mapping[str, int]) -> bool:
@@ -129,13 +129,13 @@ def _was_before(finding: ReportFinding, worst: Mapping[str, int]) -> bool:
     return min(worst.get(name, len(SEVERITIES)) for name in objects) <= SEVERITIES.index(finding.severity)
 
 
-def _list_run_objects(run: Run, controllers: Iterable[ObservedController]) -> Iterator[str]:
+def _list_run_objects(run: PlannedRun, controllers: Iterable[ObservedController]) -> Iterator[str]:
     """What findings call the objects of the planned drivers that belong to the cluster, and not to a node."""
     yield from (f"{kind} {DRIVERS[key].name}" for key in run.drivers for kind in ("Driver", "CSIDriver"))
     yield from (controller.title for controller in controllers if controller.driver in run.drivers)
 
 
-def _select_kind(run: Run, kind: str) -> Iterator[Mapping[str, Any]]:
+def _select_kind(run: PlannedRun, kind: str) -> Iterator[Mapping[str, Any]]:
     return (item for item in run.objects if item["kind"] == kind)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions import names
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions import variable_names
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.inputs import INPUTS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
 
@@ -23,7 +23,7 @@ PLAYBOOKS = ROOT / "playbooks"
 
 def errors(playbook: str, *given: str, extra: Iterable[str] = ()) -> list[str]:
     """Refusals of names, where `extra` are those of -e, one by one."""
-    return names.find_refused_variables(playbook, given, extra, extra)[0]
+    return variable_names.find_refused_variables(playbook, given, extra, extra)[0]
 
 
 @pytest.mark.parametrize(
@@ -72,11 +72,11 @@ def test_a_variable_that_the_playbook_sets_is_refused() -> None:
     assert len(errors("enable_csi", "csi_proxy_state")) == 1
 
 
-@pytest.mark.parametrize("role", names.ROLES)
+@pytest.mark.parametrize("role", variable_names.ROLES)
 def test_the_variables_of_a_role_are_those_of_its_specs(role: str) -> None:
     text = (ROOT / "roles" / role / "meta" / "argument_specs.yml").read_text("utf-8")
     specs = {name for entry in yaml.safe_load(text)["argument_specs"].values() for name in entry["options"]}
-    assert names.list_role_variables(role) == specs
+    assert variable_names.list_role_variables(role) == specs
 
 
 # https://github.com/kubernetes-sigs/kubespray, roles/kubespray_defaults and roles/kubernetes-apps/csi_driver.
@@ -90,17 +90,17 @@ KUBESPRAYS = (
 def test_names_of_another_project_are_ignored_in_the_inventory_and_refused_where_they_were_given_for_this_run(
     name: str,
 ) -> None:
-    wrong, ignored = names.find_refused_variables("enable_csi", [name], [], [])
+    wrong, ignored = variable_names.find_refused_variables("enable_csi", [name], [], [])
     assert wrong == []
     assert ignored == [f"{name} is not a variable of this collection and is ignored."]
-    assert names.find_refused_variables("enable_csi", [], [name], [name])[0]
+    assert variable_names.find_refused_variables("enable_csi", [], [name], [name])[0]
 
 
 @pytest.mark.parametrize(
     "name", ["vsphere_csi_vesion", "vsphere_csi_gate_timout", "smb_csi_node_timeouts", "aws_ebs_csi_mod"]
 )
 def test_slips_are_refused_in_the_inventory_too(name: str) -> None:
-    (sentence,) = names.find_refused_variables("enable_csi", [name], [], [])[0]
+    (sentence,) = variable_names.find_refused_variables("enable_csi", [name], [], [])[0]
     assert "Did you mean" in sentence
 
 
@@ -110,8 +110,8 @@ def test_an_input_of_another_playbook_is_refused_where_it_was_typed_and_else_fit
         "kubewin_upgrade_target is set for preflight, which does not use it; it is an input of upgrade. Did you mean kubewin_target?"
     )
     # One inventory serves all playbooks, and so may a file of extra variables.
-    assert names.find_refused_variables("preflight", ["kubewin_upgrade_target"], [], []) == ([], [])
-    wrong, elsewhere = names.find_refused_variables("preflight", [], ["csi_proxy_version"], [])
+    assert variable_names.find_refused_variables("preflight", ["kubewin_upgrade_target"], [], []) == ([], [])
+    wrong, elsewhere = variable_names.find_refused_variables("preflight", [], ["csi_proxy_version"], [])
     assert wrong == []
     assert elsewhere == [
         "csi_proxy_version is set for preflight, which does not use it; it is an input of enable_csi or remove."
@@ -121,15 +121,15 @@ def test_an_input_of_another_playbook_is_refused_where_it_was_typed_and_else_fit
 @pytest.mark.parametrize("job", ["awx_workflow_job_id", "tower_workflow_job_id"])
 def test_answers_for_other_jobs_of_a_workflow_pass_and_a_mistyped_name_does_not(job: str) -> None:
     answers = ["kubewin_convert_claims", "csi_proxy_version", "kubewin_drivers"]
-    assert names.find_refused_variables("diagnose", [], [job, *answers], []) == ([], [])
-    assert len(names.find_refused_variables("diagnose", [], ["awx_job_id", *answers], [])[1]) == 2
-    wrong, elsewhere = names.find_refused_variables("diagnose", [], [job, "kubewin_convert_claim"], [])
+    assert variable_names.find_refused_variables("diagnose", [], [job, *answers], []) == ([], [])
+    assert len(variable_names.find_refused_variables("diagnose", [], ["awx_job_id", *answers], [])[1]) == 2
+    wrong, elsewhere = variable_names.find_refused_variables("diagnose", [], [job, "kubewin_convert_claim"], [])
     assert "Did you mean kubewin_convert_claims?" in wrong[0]
     assert elsewhere == []
 
 
 def test_statistics_and_inventory_variables_pass_everywhere() -> None:
-    handed = [*names.STATISTICS, *names.INVENTORY]
+    handed = [*variable_names.STATISTICS, *variable_names.INVENTORY]
     assert errors("upgrade", *handed, extra=handed) == []
 
 
@@ -138,7 +138,7 @@ def test_every_statistic_is_known() -> None:
     found = set(re.findall(r"set_stats:(?: &\w+)?\n +data:\n +(\w+):", text)) | set(
         re.findall(r'(?:"data": \{|set_statistic\()"(\w+)"', text)
     )
-    assert found - set(INPUTS) == names.STATISTICS
+    assert found - set(INPUTS) == variable_names.STATISTICS
 
 
 def _sources() -> Iterator[Path]:
@@ -151,7 +151,7 @@ def test_variables_of_the_inventory_plugin_are_known() -> None:
     sources = [*folder.glob("*.py"), ROOT / "plugins" / "inventory" / "windows_nodes.py"]
     written = set(re.findall(r'"(kubewin_\w+)":', "\n".join(path.read_text(encoding="utf-8") for path in sources)))
     assert written
-    assert written <= names.INVENTORY | {"kubewin_node_name"}
+    assert written <= variable_names.INVENTORY | {"kubewin_node_name"}
 
 
 # What a playbook uses of its inputs' values besides the inputs.
@@ -221,4 +221,4 @@ def test_facts_of_one_playbook_are_accepted_by_the_next_of_the_same_run() -> Non
     pattern = re.compile(r"set_fact:\n((?:\s+(?:#.*|kubewin_\w+:.*)\n)+)")
     texts = [path.read_text(encoding="utf-8") for path in PLAYBOOKS.rglob("*.yml")]
     tasks = [task for text in texts for task in pattern.findall(text)]
-    assert {name for task in tasks for name in re.findall(r"(?m)^\s+(kubewin_\w+):", task)} == names.FACTS
+    assert {name for task in tasks for name in re.findall(r"(?m)^\s+(kubewin_\w+):", task)} == variable_names.FACTS

@@ -21,7 +21,7 @@ _WHOLE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class Selection:
     """What a run was started with.
 
     limit: of --limit, None without. hosts: all hosts of the inventory and localhost that it leaves. windows: the Windows
@@ -38,7 +38,7 @@ class Chosen:
     tasks: bool = False
 
 
-def explain_nothing_to_do(playbook: str, chosen: Chosen) -> Iterator[str]:
+def explain_nothing_to_do(playbook: str, chosen: Selection) -> Iterator[str]:
     """A sentence where the run would do less than it was asked for, or something else."""
     limit, includes_localhost = chosen.limit, "localhost" in chosen.hosts
     if playbook == "upgrade":
@@ -73,7 +73,7 @@ def explain_nothing_to_do(playbook: str, chosen: Chosen) -> Iterator[str]:
         yield f"--limit is {limit}, but without Windows hosts {playbook} runs on localhost. Run without --limit."
 
 
-def explain_missing_choice(playbook: str, inputs: Mapping[str, object], chosen: Chosen) -> Iterator[str]:
+def explain_missing_choice(playbook: str, inputs: Mapping[str, object], chosen: Selection) -> Iterator[str]:
     """A sentence where the run would have to guess what it is for. inputs: as the plays have them; a blank one is not given."""
     drivers = list(dict.fromkeys(as_list(inputs.get("kubewin_drivers") or "")))
     driver_names = ", ".join(sorted(DRIVERS))

@@ -11,8 +11,8 @@ from datetime import date
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.planned_run import PlannedRun, report_run, simulate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.brief import render_brief, render_refusal
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.run import Run, report_run, simulate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.suppress import Suppression, suppress
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report
 from situations.cluster import daemon_set, healthy, unregister, windows_nodes
@@ -35,12 +35,12 @@ def plugins(world: World) -> list[Object]:
     return found
 
 
-def run_of(objects: Iterable[Object], *nodes: str) -> Run:
+def run_of(objects: Iterable[Object], *nodes: str) -> PlannedRun:
     found = list(objects)
-    return Run(tuple(BY_DAEMON_SET[one["metadata"]["name"]] for one in found), tuple(found), frozenset(nodes))
+    return PlannedRun(tuple(BY_DAEMON_SET[one["metadata"]["name"]] for one in found), tuple(found), frozenset(nodes))
 
 
-def evaluated(world: World, run: Run) -> tuple[Report, Report]:
+def evaluated(world: World, run: PlannedRun) -> tuple[Report, Report]:
     """The report of the cluster after the run, and the one about the run."""
     snapshot = world.snapshot()
     then = evaluate(simulate(snapshot, run))
