@@ -103,7 +103,7 @@ class ActionModule(ClusterAction):
         holder = identify_run()
         try:
             upgrade = self._upgrade = Upgrade(self._client, options, holder, self.show, self._check_nodes)
-            steps = UpgradeSteps(upgrade, self, options, self, self.result)
+            steps = UpgradeSteps(upgrade, self, options, self.result)
             if step == "prepare" or self.check_mode:
                 steps.plan(check_mode=self.check_mode)
                 self.result["options"] = {name: options[name] for name in self.argument_spec}

@@ -21,8 +21,8 @@ from .journal import Journal
 from .run import Upgrade, name_outcome
 
 
-class Features(Protocol):
-    """The other features that an upgrade calls. Each raises an error if it fails, in check mode if it would be refused."""
+class Features(Screen, Protocol):
+    """The task, and the other features that an upgrade calls. Each raises an error if it fails, in check mode if it would be refused."""
 
     def report_readiness(self) -> None: ...
 
@@ -43,10 +43,9 @@ class UpgradeSteps:
     """
 
     def __init__(
-        self, upgrade: Upgrade, features: Features, options: Mapping[str, Any], screen: Screen, result: dict[str, Any]
+        self, upgrade: Upgrade, features: Features, options: Mapping[str, Any], result: dict[str, Any]
     ) -> None:
-        self._upgrade, self._features, self._options = upgrade, features, options
-        self._screen, self._result = screen, result
+        self._upgrade, self._features, self._options, self._result = upgrade, features, options, result
         self.over = False
 
     def plan(self, *, check_mode: bool) -> None:
@@ -58,13 +57,13 @@ class UpgradeSteps:
         self._result.update(outcome="planned", batches=[], hosts=[], nodes=[], lines=lines)
         self._result["next"] = [] if journal.ended else ["upgrade"]
         if options["step"] == "prepare":
-            self._screen.show(*lines)
+            self._features.show(*lines)
         by_node = {node: host for host, node in options["hosts"].items()}
         if options["hook"] == "tasks" and (by_node or not check_mode) and journal.state != "finished":
             batches = plan_batches(journal, by_node)
             for entry in journal.nodes:
                 if entry.step == "waiting" and entry.node not in by_node:
-                    self._screen.show(f"{entry.node}: no host that this run could read; it is not upgraded now")
+                    self._features.show(f"{entry.node}: no host that this run could read; it is not upgraded now")
             if not check_mode:
                 self._result["hosts"] = [by_node[node] for batch in batches for node in batch]
                 self._result["batches"] = [len(batch) for batch in batches]
@@ -72,7 +71,7 @@ class UpgradeSteps:
             locked = upgrade.lease.find_other_run()
             self._result["changed"] = any(entry.step != "done" for entry in journal.nodes)
             if locked:
-                self._screen.warn(locked)
+                self._features.warn(locked)
             if _is_new(journal) and options["step"] == "prepare":
                 self._features.report_readiness()
                 self._verify_and_save(journal)

@@ -27,7 +27,7 @@ def end(result: dict[str, Any], state: Any, failures: list[str]) -> list[str]:
     fake: Any = SimpleNamespace(
         open=lambda: journal, settle=settle, journal_store=SimpleNamespace(location="ConfigMap kubewin/nine")
     )
-    steps = UpgradeSteps(fake, fake, {"failures": failures}, fake, result)
+    steps = UpgradeSteps(fake, fake, {"failures": failures}, result)
     try:
         steps.end()
     finally:
@@ -60,6 +60,7 @@ def test_check_mode_refuses_what_the_run_would_refuse_before_the_first_node(unpr
         report_readiness=lambda: called.append("readiness"),
         verify=lambda nodes: called.append(f"verify {nodes}"),
         read_data=lambda claims, compare: called.append(f"data {[*claims]} {compare}"),
+        show=lambda *_lines: None,
     )
     upgrade: Any = SimpleNamespace(
         refuse=lambda: called.append("permissions"),
@@ -68,7 +69,6 @@ def test_check_mode_refuses_what_the_run_would_refuse_before_the_first_node(unpr
         lease=SimpleNamespace(find_other_run=lambda: ""),
     )
     options = {"step": "prepare", "hosts": {}, "hook": "none", "data": True, "unproven_canary": unproven_canary}
-    screen: Any = SimpleNamespace(show=lambda *_lines: None)
-    UpgradeSteps(upgrade, features, options, screen, {}).plan(check_mode=True)
+    UpgradeSteps(upgrade, features, options, {}).plan(check_mode=True)
     verified = [] if unproven_canary else ["verify ['win-1']"]
     assert called == ["permissions", "readiness", *verified, "data ['shop/data'] False"]
