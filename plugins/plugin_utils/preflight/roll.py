@@ -83,7 +83,7 @@ def simulate_roll(
         return None
     simulation = _Simulation(index, scheduler, workloads, next_pods, verdicts, replacements)
     most = min(_MOST_WAYS, _MOST_PLACEMENTS // max(1, len(simulation.pods)))
-    ways = [simulation.roll(seed) for seed in range(most if most >= _LEAST_WAYS else 1)]
+    ways = [simulation.roll(way) for way in range(most if most >= _LEAST_WAYS else 1)]
     nodes = tuple(simulation.compare(name, [way[name] for way in ways]) for name in ways[0])
     first = next((node for node in nodes if node.answer != "yes"), None)
     stop = next((node for node in nodes if node.answer == "no"), None)
@@ -127,7 +127,7 @@ class _Simulation:
         self._obstacles = {name: self._find_obstacle(name) for name in self._names}
         self._on: dict[str, list[_MovingPod]] = {}
         self._healthy: list[int] = []
-        self._random, self._next_place = random.Random(0), 0
+        self._way, self._random, self._next_place = 0, random.Random(0), 0
 
     # Before the roll
 
@@ -262,24 +262,24 @@ class _Simulation:
 
     # The roll
 
-    def roll(self, seed: int) -> dict[str, _Outcome]:
-        """The outcome by node, in one of the ways in which pods may be placed."""
+    def roll(self, way: int) -> dict[str, _Outcome]:
+        """The outcome by node. way: 0 places pods on nodes in turns, 1 on the first by name, each other one at random."""
         self._healthy = [budget.healthy for budget in self._budgets]
-        self._random, self._next_place = random.Random(seed), 0
+        self._way, self._random, self._next_place = way, random.Random(way), 0
         for node, pods in self._on.items():
             for pod in pods:
                 if pod.home != node:
                     self._infos.remove((pod.shape, node))
                     self._infos.add((pod.shape, pod.home))
         self._on = {node: list(pods) for node, pods in self._at_home.items()}
-        return {name: self._roll_node(name, seed) for name in self._names}
+        return {name: self._roll_node(name) for name in self._names}
 
-    def _roll_node(self, name: str, seed: int) -> _Outcome:
+    def _roll_node(self, name: str) -> _Outcome:
         outcome = _Outcome()
         if self._obstacles[name]:
             outcome.stop("unknown", self._obstacles[name])
         pods_here = self._on.pop(name, [])
-        if seed:
+        if self._way:
             self._random.shuffle(pods_here)
         leaving = pods_here
         self._infos.drained = self._index.bit[name]
@@ -292,7 +292,7 @@ class _Simulation:
             pods_here = refused
             if not evicted:
                 break
-            waiting = self._place([*waiting, *evicted], outcome, seed)
+            waiting = self._place([*waiting, *evicted], outcome)
         if pods_here:
             self._explain_refusal(pods_here[0], waiting, outcome)
         for pod in leaving:
@@ -302,7 +302,7 @@ class _Simulation:
         self._on.setdefault(name, []).extend(pods_here)
         self._infos.drained = 0
         outcome.waiting = [pod.name for pod in waiting]
-        for pod in self._place(waiting, outcome, seed):
+        for pod in self._place(waiting, outcome):
             reason = f"{pod.name} finds no node, even when this one is back"
             preempts = self._infos.has_lower_priority(pod.shape)
             outcome.stop("unknown" if pod.doubts or preempts else "no", reason)
@@ -319,7 +319,7 @@ class _Simulation:
         self._infos.remove((pod.shape, node))
         return True
 
-    def _place(self, pods: Sequence[_MovingPod], outcome: _Outcome, seed: int) -> list[_MovingPod]:
+    def _place(self, pods: Sequence[_MovingPod], outcome: _Outcome) -> list[_MovingPod]:
         """Put pods on nodes that take them; returns those for which there is none."""
         waiting: list[_MovingPod] = []
         for pod in pods:
@@ -329,7 +329,7 @@ class _Simulation:
             is_scarce = nodes.bit_count() < len(pods) and possible.bit_count() > 1
             outcome.is_open |= is_scarce or (bool(possible) and not nodes)
             if nodes:
-                target = self._choose(nodes, seed)
+                target = self._choose(nodes)
                 outcome.targets |= self._index.bit[target]
                 self._put(pod, target)
             else:
@@ -342,9 +342,10 @@ class _Simulation:
         for budget in pod.budgets:
             self._healthy[budget] += 1
 
-    def _choose(self, nodes: int, seed: int) -> str:
-        """One of these nodes: in turns, the first by name, or any."""
-        place = 0 if seed == 1 else self._random.randrange(len(self._index.node_list)) if seed else self._next_place
+    def _choose(self, nodes: int) -> str:
+        """One of these nodes."""
+        places = {0: self._next_place, 1: 0}
+        place = places[self._way] if self._way in places else self._random.randrange(len(self._index.node_list))
         position = find_position(nodes, place)
         self._next_place = position + 1
         return self._index.node_list[position].name

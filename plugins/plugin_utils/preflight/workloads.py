@@ -248,10 +248,10 @@ class _Evaluator:
                 )
 
 
-def _check_next_pods(index: Index, workload: Workload, walked: Walks) -> Iterator[ReportFinding]:
+def _check_next_pods(index: Index, workload: Workload, walks: Walks) -> Iterator[ReportFinding]:
     """That the scheduler may put its next pod on Linux, where no pod of Windows starts; its pods of today show nothing of that."""
-    if walked.linux:
-        first = index.list_names(walked.linux)[0]
+    if walks.linux:
+        first = index.list_names(walks.linux)[0]
         message = f"nothing keeps its next pod from a Linux node, such as {first}"
         remedy = change_template(workload.key, "nodeSelector kubernetes.io/os")
         yield create_finding(
