@@ -30,26 +30,29 @@ def evaluate(snapshot: Snapshot, target: Target = NO_TARGET, *, before: bool = F
         return _accept_resolved(evaluate(snapshot), evaluate(snapshot, target))
     current_index = Index(snapshot)
     index = Index(upgrade.simulate(current_index, target)) if target else current_index
-    use = find_usage(index)
-    subjects = collect_subjects(index, use)
-    on_nodes = nodes.evaluate(index, subjects.demand, find_migrated_nodes(subjects))
-    on_volumes = volumes.evaluate(index, subjects, on_nodes.drivers)
-    of_cluster, of_drivers = cluster_checks.evaluate(index, subjects.demand, list_migrated_plugins(subjects))
-    of_target = upgrade.evaluate(current_index, target, subjects.demand) if target else ()
-    of_objects = (
-        *of_cluster,
-        *chain.from_iterable(of_drivers.values()),
-        *on_nodes.findings,
-        *on_volumes.findings,
-        *of_target,
+    usage = find_usage(index)
+    subjects = collect_subjects(index, usage)
+    node_evaluation = nodes.evaluate(index, subjects.demand, find_migrated_nodes(subjects))
+    volume_evaluation = volumes.evaluate(index, subjects, node_evaluation.drivers)
+    cluster_findings, driver_findings = cluster_checks.evaluate(index, subjects.demand, list_migrated_plugins(subjects))
+    target_findings = upgrade.evaluate(current_index, target, subjects.demand) if target else ()
+    object_findings = (
+        *cluster_findings,
+        *chain.from_iterable(driver_findings.values()),
+        *node_evaluation.findings,
+        *volume_evaluation.findings,
+        *target_findings,
     )
-    cluster_findings = [finding for finding in of_target if finding.doubt or finding.severity == "blocker"]
-    on_workloads = workloads.evaluate(index, use, subjects, on_volumes, of_drivers, on_nodes.against, cluster_findings)
-    yes = {verdict.workload for verdict in on_workloads.verdicts if verdict.starts_again == "yes"}
-    ready = (workload for workload in use.workloads if workload.key in yes and not workload.done)
-    stopping = {(finding.id, finding.object, finding.message) for finding in on_workloads.stopping}
+    target_stops = [finding for finding in target_findings if finding.doubt or finding.severity == "blocker"]
+    workload_evaluation = workloads.evaluate(
+        index, usage, subjects, volume_evaluation, driver_findings, node_evaluation.stops, target_stops
+    )
+    starting = {verdict.workload for verdict in workload_evaluation.verdicts if verdict.starts_again == "yes"}
+    ready = (workload for workload in usage.workloads if workload.key in starting and not workload.done)
+    stopping = {(finding.id, finding.object, finding.message) for finding in workload_evaluation.stopping}
     unique = {
-        (finding.id, finding.object, finding.message): finding for finding in (*of_objects, *on_workloads.findings)
+        (finding.id, finding.object, finding.message): finding
+        for finding in (*object_findings, *workload_evaluation.findings)
     }
     findings = [finding if key in stopping else _downgrade(finding) for key, finding in unique.items()]
     return Report(
@@ -59,12 +62,12 @@ def evaluate(snapshot: Snapshot, target: Target = NO_TARGET, *, before: bool = F
         taken_at=snapshot.taken_at.isoformat(),
         target=target,
         findings=tuple(sorted(findings, key=_order)),
-        volumes=tuple(on_volumes.verdicts),
-        nodes=on_nodes.verdicts,
-        workloads=on_workloads.verdicts,
+        volumes=tuple(volume_evaluation.verdicts),
+        nodes=node_evaluation.verdicts,
+        workloads=workload_evaluation.verdicts,
         unread=tuple(asdict(unread_list) for unread_list in snapshot.unread),
         assumptions=collect_assumptions(index, subjects, ready, bool(target)),
-        roll=on_workloads.roll,
+        roll=workload_evaluation.roll,
     )
 
 

@@ -53,13 +53,13 @@ class DriverState:
 class NodesEvaluation:
     """What came out: verdicts, findings (those of a whole driver for each node), and the drivers' states by CSI name.
 
-    against: by node, what keeps pods from starting there, whatever driver their volumes have.
+    stops: by node, what keeps pods from starting there, whatever driver their volumes have.
     """
 
     verdicts: tuple[NodeVerdict, ...]
     findings: tuple[ReportFinding, ...]
     drivers: Mapping[str, DriverState]
-    against: Mapping[str, tuple[ReportFinding, ...]]
+    stops: Mapping[str, tuple[ReportFinding, ...]]
 
 
 def evaluate(index: Index, demand: Mapping[str, int], migrated: Mapping[str, int]) -> NodesEvaluation:
@@ -90,7 +90,7 @@ def evaluate(index: Index, demand: Mapping[str, int], migrated: Mapping[str, int
             elif answer == "no":
                 state.bad |= bit
             findings += evaluated
-    verdicts, against = [], {}
+    verdicts, stops = [], {}
     for node in index.list_nodes(index.windows):
         needed = by_driver.get(node.name, {})
         piped = any(state.piped & index.bit[node.name] for state in states.values())
@@ -99,15 +99,13 @@ def evaluate(index: Index, demand: Mapping[str, int], migrated: Mapping[str, int
             *_pass_host_findings(index, node, bool(needed), piped),
         )
         findings += node_findings
-        if against_node := tuple(
-            finding for finding in node_findings if finding.doubt or finding.severity == "blocker"
-        ):
-            against[node.name] = against_node
+        if node_stops := tuple(finding for finding in node_findings if finding.doubt or finding.severity == "blocker"):
+            stops[node.name] = node_stops
         verdicts.append(_create_verdict(index, node, needed, node_findings))
     # A node of Linux that claims to be one of Windows draws pods that cannot run there.
     for node in index.list_nodes(index.linux & index.find_labelled("kubernetes.io/os", "windows")):
         findings += _check_system(node)
-    return NodesEvaluation(tuple(verdicts), tuple(findings), states, against)
+    return NodesEvaluation(tuple(verdicts), tuple(findings), states, stops)
 
 
 def _decide_answer(findings: tuple[ReportFinding, ...], index: Index) -> Answer:

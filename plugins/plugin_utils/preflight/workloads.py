@@ -55,8 +55,8 @@ class _Decision:
 class _NodeRule:
     """The kubelet of a node on which something is wrong that is about no single volume."""
 
-    def __init__(self, index: Index, against: Mapping[str, tuple[ReportFinding, ...]]) -> None:
-        pairs = [(index.bit.get(name, 0), finding) for name, findings in against.items() for finding in findings]
+    def __init__(self, index: Index, node_stops: Mapping[str, tuple[ReportFinding, ...]]) -> None:
+        pairs = [(index.bit.get(name, 0), finding) for name, findings in node_stops.items() for finding in findings]
         self._by_id = group_values(((pair[1].severity != "blocker", pair[1].id), pair) for pair in pairs)
 
     def __call__(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
@@ -70,40 +70,40 @@ class _NodeRule:
 
 def evaluate(
     index: Index,
-    use: Usage,
+    usage: Usage,
     subjects: Subjects,
     volumes: VolumesEvaluation,
-    of_drivers: Mapping[str, tuple[ReportFinding, ...]],
-    on_nodes: Mapping[str, tuple[ReportFinding, ...]],
-    cluster_findings: Sequence[ReportFinding],
+    driver_findings: Mapping[str, tuple[ReportFinding, ...]],
+    node_stops: Mapping[str, tuple[ReportFinding, ...]],
+    target_stops: Sequence[ReportFinding],
 ) -> WorkloadsEvaluation:
-    """A verdict for each workload that may run on Windows. of_drivers: by CSI name, findings about what a driver has in the
-    cluster. on_nodes: by node, and cluster_findings: those that keep any pod from starting.
+    """A verdict for each workload that may run on Windows. driver_findings: by CSI name, findings about what a driver has in the
+    cluster. node_stops: by node, and target_stops: those that keep any pod from starting.
     """
     claims = subjects.claims
     scheduler = Scheduler(index, claims)
     admission = Admission(index)
     images = KubeletImages(index)
-    of_plugins = _check_node_plugins(index, (admission, scheduler.filter_node_plugin, images))
+    plugin_answers = _check_node_plugins(index, (admission, scheduler.filter_node_plugin, images))
     volume_manager = VolumeManager(subjects, volumes)
     rules: Rules = {
         "bind": (admission, PersistentVolumeController(index, claims)),
         "provision": (ExternalProvisioner(index, claims),),
         "schedule": (scheduler,),
-        "attach": (AttachDetachController(index, use, subjects, volumes, of_drivers, of_plugins),),
-        "stage": (volume_manager.stage, _NodeRule(index, on_nodes), images),
+        "attach": (AttachDetachController(index, usage, subjects, volumes, driver_findings, plugin_answers),),
+        "stage": (volume_manager.stage, _NodeRule(index, node_stops), images),
         "publish": (volume_manager.publish,),
     }
-    evaluator = _Evaluator(index, subjects, volumes, scheduler, cluster_findings)
-    for workload in use.workloads:
+    evaluator = _Evaluator(index, subjects, volumes, scheduler, target_stops)
+    for workload in usage.workloads:
         # Without a Windows node only what asks for one is about Windows.
         if workload.on_windows if index.windows else workload.nowhere:
             pods = subjects.next_pods[workload.key]
             walks = Walks(index, workload, pods, rules, scheduler.find_daemon_nodes, scheduler.filter_lasting)
             evaluator.evaluate_workload(workload, walks)
     evaluator.mark_crowded_workloads()
-    verdicts, stopping = evaluator.verdicts, evaluator.stopping.union(cluster_findings if evaluator.verdicts else ())
-    roll = simulate_roll(index, scheduler, use.workloads, subjects.next_pods, verdicts, evaluator.replacements)
+    verdicts, stopping = evaluator.verdicts, evaluator.stopping.union(target_stops if evaluator.verdicts else ())
+    roll = simulate_roll(index, scheduler, usage.workloads, subjects.next_pods, verdicts, evaluator.replacements)
     return WorkloadsEvaluation(tuple(verdicts.values()), tuple(evaluator.findings), frozenset(stopping), roll)
 
 
@@ -130,12 +130,12 @@ class _Evaluator:
         subjects: Subjects,
         volumes: VolumesEvaluation,
         scheduler: Scheduler,
-        cluster_findings: Sequence[ReportFinding],
+        target_stops: Sequence[ReportFinding],
     ) -> None:
         self._index, self._subjects, self._volumes, self._scheduler = index, subjects, volumes, scheduler
         self._capacity = AttachCapacity(index, scheduler.volume_limits)
         lists = report_unread_lists(index.snapshot.unread)
-        self._vetoes = (*lists, *cluster_findings)
+        self._vetoes = (*lists, *target_stops)
         self._starting: list[StartingWorkload] = []
         self.verdicts: dict[str, WorkloadVerdict] = {}
         # Of workloads of which only some pods do not start, or not all of them together, the answers by pod.

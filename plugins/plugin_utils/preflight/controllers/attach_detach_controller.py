@@ -51,21 +51,21 @@ class AttachDetachController:
     def __init__(
         self,
         index: Index,
-        use: Usage,
+        usage: Usage,
         subjects: Subjects,
         evaluated: VolumesEvaluation,
-        of_drivers: Mapping[str, tuple[ReportFinding, ...]],
-        of_plugins: Mapping[str, Sequence[StepAnswer]],
+        driver_findings: Mapping[str, tuple[ReportFinding, ...]],
+        plugin_answers: Mapping[str, Sequence[StepAnswer]],
     ) -> None:
         self._uses: dict[str, _Use] = {}
         # By driver and nodes.
         self._differing: dict[tuple[str, int], tuple[str, ...]] = {}
-        self._index, self._use, self._subjects, self._evaluated = index, use, subjects, evaluated
+        self._index, self._usage, self._subjects, self._evaluated = index, usage, subjects, evaluated
         self._unusable_drivers = {
             name: tuple(finding for finding in findings if finding.severity == "blocker")
-            for name, findings in of_drivers.items()
+            for name, findings in driver_findings.items()
         }
-        self._of_plugins = of_plugins
+        self._plugin_answers = plugin_answers
         self._control = {plugin.field: decide_control_plane(index, plugin) for plugin in in_tree.PLUGINS}
         required = {name: driver.csi_driver.get("attachRequired", True) for name, driver in BY_NAME.items()}
         live = {driver.name: driver.spec.get("attachRequired", True) for driver in index.csi_drivers.values()}
@@ -102,7 +102,7 @@ class AttachDetachController:
         )
         if lacks:
             split.note("no", by_csi, lacks)
-        for answer in self._of_plugins.get(subject.driver, ()):
+        for answer in self._plugin_answers.get(subject.driver, ()):
             split.note(answer.answer, answer.nodes & by_csi, answer.findings)
         for word, place, outside in self._list_nodes_outside(subject):
             message = f"its handle names {word} {place}, and no node of another {word} can attach it"
@@ -247,7 +247,7 @@ class AttachDetachController:
     @cached_property
     def _placed(self) -> Mapping[str, list[tuple[str, ObservedPod]]]:
         """By disk, the pods on nodes that use it, each with its workload's key."""
-        on_nodes = ((user.key, pod) for user in self._use.workloads for pod in user.pods if pod.node)
+        on_nodes = ((user.key, pod) for user in self._usage.workloads for pod in user.pods if pod.node)
         return group_values(
             (disk, (key, pod))
             for key, pod in on_nodes
@@ -272,7 +272,7 @@ class AttachDetachController:
         volume = claims[0] if claims else disk
         if volume not in self._uses:
             # Workloads on Linux are known only where they share a claim.
-            users = self._use.users.get(disk, ())
+            users = self._usage.users.get(disk, ())
             workloads = [user for user in users if user.on_windows or not {*claims}.isdisjoint(user.claims)]
             keys = {user.key for user in workloads}
             placed = [pair for pair in self._placed.get(disk, ()) if pair[0] in keys]
