@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
@@ -34,20 +34,13 @@ def read_module_options(module: str, driver: str, variable: Callable[[str], Any]
     """The options of a module that variables set. variable: the value of one, None where it is not set. ValueError for a wrong value."""
     options: dict[str, Any] = {}
     for named, (name, option) in declared.list_module_options(module).items() if driver in DRIVERS else ():
-        for variable_name, value in _choose_variable(driver, name, option, variable):
-            problems = list_wrong_options(driver, {variable_name: value})
-            if problems:
+        for variable_name in filter(None, (f"{driver}_csi_{name}", option.playbooks)):
+            value = variable(variable_name)
+            if is_blank(value) or value in ([], {}):
+                continue
+            if problems := list_wrong_options(driver, {variable_name: value}):
                 raise ValueError("\n".join(problems))
             options[named] = as_list(value) if option.elements == "str" else value
+            # The driver's own variable counts.
+            break
     return options
-
-
-def _choose_variable(
-    driver: str, name: str, option: declared.DriverOption, variable: Callable[[str], Any]
-) -> Iterator[tuple[str, Any]]:
-    """The variable that counts and its value; nothing where none is set."""
-    for variable_name in filter(None, (f"{driver}_csi_{name}", option.playbooks)):
-        value = variable(variable_name)
-        if not is_blank(value) and value not in ([], {}):
-            yield variable_name, value
-            return

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..kube.labels import MANAGED_BY, MANAGER, PART_OF
 from ..kube.pod import PodFacts
 from ..verify.nodes import ProofNode
 from ..verify.pod import define_reading_pod
 
-LABELS = {"app.kubernetes.io/managed-by": "kubewin.csi", "app.kubernetes.io/part-of": "workload-data"}
+LABELS = {MANAGED_BY: MANAGER, PART_OF: "workload-data"}
 # Longer than reading may take, so that the pod of a run that died ends by itself.
 _GRACE = 1800
 
