@@ -21,7 +21,7 @@ from .nodes import read_running_release
 from .verdict import ReportFinding
 
 
-def view(snapshot: Snapshot, driver: Driver) -> model.DriverSnapshot:
+def build_driver_snapshot(snapshot: Snapshot, driver: Driver) -> model.DriverSnapshot:
     """The cluster as a deployment of one driver observes it."""
     live = next((observed_driver for observed_driver in snapshot.drivers if observed_driver.name == driver.name), None)
     states = driver.feature_states.name if driver.feature_states is not None else ""
@@ -60,7 +60,7 @@ def evaluate(
 
 
 def _check_driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterator[ReportFinding]:
-    observed = view(index.snapshot, driver)
+    observed = build_driver_snapshot(index.snapshot, driver)
     desired = model.DriverRequest()
     controller = index.find_controller(driver)
     providers = index.providers.get(driver.name, ())
@@ -85,7 +85,7 @@ def _check_driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterat
 
 def check_controller(index: Index, driver: Driver) -> tuple[ReportFinding, ...]:
     """What is wrong with a driver's controller; nothing where it was not read or may be hidden."""
-    observed, controller = view(index.snapshot, driver), index.find_controller(driver)
+    observed, controller = build_driver_snapshot(index.snapshot, driver), index.find_controller(driver)
     if "deployments" in index.unread or (controller is None and ownership.may_hide_controller(driver, observed)):
         return ()
     observed_controller = controller.observed if controller is not None else None

@@ -146,7 +146,7 @@ class Index:
         """The values of a label, each with its nodes."""
         return self._labels[key].items() if key in self._labels else ()
 
-    def with_key(self, key: str) -> int:
+    def find_nodes_with_label(self, key: str) -> int:
         """The nodes with a label, whatever its value."""
         return unite(nodes for _value, nodes in self.group_by_label(key))
 
@@ -200,7 +200,7 @@ class Index:
             nodes = unite(by_value.get(value, 0) for value in requirement.values)
             return nodes if requirement.operator == "In" else self.all & ~nodes
         if requirement.operator in ("Exists", "DoesNotExist"):
-            nodes = self.with_key(requirement.key)
+            nodes = self.find_nodes_with_label(requirement.key)
             return nodes if requirement.operator == "Exists" else self.all & ~nodes
         expression = {"key": requirement.key, "operator": requirement.operator, "values": list(requirement.values)}
         return unite(
@@ -333,7 +333,7 @@ class Index:
         lasted = self.snapshot.taken_at - began if began is not None else timedelta()
         return int(lasted.total_seconds() // 60) if lasted > limit else None
 
-    def entry(self, driver: str, node: ObservedNode) -> DriverEntry | None:
+    def find_entry(self, driver: str, node: ObservedNode) -> DriverEntry | None:
         """A node's registration of a driver."""
         csi_node = self.csi_nodes.get(node.name)
         return None if csi_node is None else csi_node.find_entry(driver)

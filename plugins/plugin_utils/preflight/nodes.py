@@ -146,7 +146,7 @@ def _create_verdict(
 
 def _list_registrations(index: Index, node: ObservedNode, drivers: Iterable[str]) -> Iterator[str]:
     for driver in drivers:
-        entry = index.entry(driver, node)
+        entry = index.find_entry(driver, node)
         registered = "not registered" if entry is None else f"registered with node id {entry.node_id}"
         yield f"CSINode {node.name}: {driver} {registered}"
 
@@ -160,7 +160,7 @@ class _DriverOnNode:
     def __init__(self, index: Index, driver: str, node: ObservedNode) -> None:
         self._index, self._driver, self._node = index, driver, node
         self._catalog_driver = BY_NAME.get(driver)
-        self._entry = index.entry(driver, node)
+        self._entry = index.find_entry(driver, node)
         self._host = index.hosts.get(node.name)
         self._object_name = f"Node {node.name}, driver {driver}"
 

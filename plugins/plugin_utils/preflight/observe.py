@@ -42,8 +42,7 @@ from .facts.sources import ObservedClaim
 from .facts.storage import ObservedAttachment, ObservedClass, ObservedVolume
 from .facts.workloads import ObservedPod, ObservedTemplate, needs_details, pod_is_evaluated, read_owner
 from .revisions import find_doubted_templates, set_revision
-from .scope import Scope, list_config_maps
-from .scope import scope as scope_of
+from .scope import Scope, limit_scope, list_config_maps
 
 T = TypeVar("T")
 Items = Sequence[Mapping[str, Any]]
@@ -125,7 +124,7 @@ class _Pass:
         pods = self._list(kinds.POD, wire.PodList, _read_pods(windows, table), decode=decode)
         shapes = table.close(windows, [template.shape for template in templates])
         # What was not read may be of interest to Windows, so then nothing is left out.
-        scope = Scope(tuple(templates), pods) if self._unread else scope_of(nodes, templates, pods)
+        scope = Scope(tuple(templates), pods) if self._unread else limit_scope(nodes, templates, pods)
         del pods, templates
         doubted = {template.key for template in find_doubted_templates(scope.templates, scope.pods)}
         claims, attachments = self._read_claims(scope, windows)

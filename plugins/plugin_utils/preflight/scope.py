@@ -54,7 +54,9 @@ def list_config_maps(
     return tuple(dict.fromkeys(keys))
 
 
-def scope(nodes: Iterable[ObservedNode], templates: Sequence[ObservedTemplate], pods: Sequence[ObservedPod]) -> Scope:
+def limit_scope(
+    nodes: Iterable[ObservedNode], templates: Sequence[ObservedTemplate], pods: Sequence[ObservedPod]
+) -> Scope:
     """Leave out workloads whose pods are all on Linux nodes, with the claims that only they use.
 
     A workload without pods on a node stays, whatever its template says, and so does one that shares a claim with it.

@@ -29,7 +29,7 @@ from .verdict import Answer, Cause, ReportFinding, Roll, WorkloadVerdict
 from .volumes import VolumesEvaluation
 from .walk.pods import list_pods_to_start
 from .walk.steps import Places, PodToStart, Rule, Split, StepAnswer
-from .walk.walk import Rules, Walks
+from .walk.walk import Rules, WorkloadWalk
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def evaluate(
         # Without a Windows node only what asks for one is about Windows.
         if workload.on_windows if index.windows else workload.nowhere:
             pods = subjects.next_pods[workload.key]
-            walks = Walks(index, workload, pods, rules, scheduler.find_daemon_nodes, scheduler.filter_lasting)
+            walks = WorkloadWalk(index, workload, pods, rules, scheduler.find_daemon_nodes, scheduler.filter_lasting)
             evaluator.evaluate_workload(workload, walks)
     evaluator.mark_crowded_workloads()
     verdicts, stopping = evaluator.verdicts, evaluator.stopping.union(target_stops if evaluator.verdicts else ())
@@ -144,7 +144,7 @@ class _Evaluator:
         # With a list that was not read it is unknown which workloads there are.
         self.stopping: set[ReportFinding] = set(lists)
 
-    def evaluate_workload(self, workload: Workload, walks: Walks) -> None:
+    def evaluate_workload(self, workload: Workload, walks: WorkloadWalk) -> None:
         """Add the verdict of one workload."""
         keys = self._subjects.by_workload.get(workload.key, ())
         volumes = [answer for key in keys for answer in self._volumes.answers.get(key, ())]
@@ -196,7 +196,7 @@ class _Evaluator:
         )
 
     def _decide(
-        self, workload: Workload, walks: Walks, own_findings: Iterable[ReportFinding], has_volumes: bool
+        self, workload: Workload, walks: WorkloadWalk, own_findings: Iterable[ReportFinding], has_volumes: bool
     ) -> _Decision:
         """Whether a workload starts again, by its pods one by one, by its own findings, and by all of its pods together."""
         if workload.nowhere:
@@ -248,7 +248,7 @@ class _Evaluator:
                 )
 
 
-def _check_next_pods(index: Index, workload: Workload, walks: Walks) -> Iterator[ReportFinding]:
+def _check_next_pods(index: Index, workload: Workload, walks: WorkloadWalk) -> Iterator[ReportFinding]:
     """That the scheduler may put its next pod on Linux, where no pod of Windows starts; its pods of today show nothing of that."""
     if walks.linux:
         first = index.list_names(walks.linux)[0]
@@ -291,7 +291,7 @@ def _select_stopping(findings: Iterable[ReportFinding]) -> list[ReportFinding]:
 
 
 def _explain(
-    workload: Workload, walks: Walks, of_volumes: list[ReportFinding], because: str
+    workload: Workload, walks: WorkloadWalk, of_volumes: list[ReportFinding], because: str
 ) -> Iterator[ReportFinding]:
     """What explains a workload that does not start again."""
     if workload.nowhere:

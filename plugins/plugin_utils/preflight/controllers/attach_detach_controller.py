@@ -138,7 +138,7 @@ class AttachDetachController:
         zones = (*ZONES, *(driver.topology_keys if driver is not None else ()))
         for word, place, keys in (("zone", handle.zone, zones), ("region", handle.region, REGIONS)):
             if place not in ("", UNSPECIFIED):
-                labelled = unite(map(index.with_key, keys))
+                labelled = unite(map(index.find_nodes_with_label, keys))
                 yield word, place, labelled & ~unite(index.find_labelled(key, place) for key in keys)
         if handle.account not in ("", UNSPECIFIED):
             nodes = unite(nodes for account, nodes in index.accounts.items() if account != handle.account.lower())

@@ -58,7 +58,7 @@ class Source:
                 return cls(
                     field=name,
                     driver=share_text(entry.get("driver")),
-                    handle=_handle(name, entry),
+                    handle=_read_handle(name, entry),
                     fs_type=share_text(entry.get("fsType")),
                     kind=str(entry.get("kind") or ""),
                     secret_namespace=str(entry.get("secretNamespace") or ""),
@@ -105,7 +105,7 @@ def _name_secret(entry: Mapping[str, Any], attributes: Mapping[str, Any]) -> str
     return str(attributes.get("secretName") or attributes.get("secretname") or "")
 
 
-def _handle(name: str, entry: Mapping[str, Any]) -> str:
+def _read_handle(name: str, entry: Mapping[str, Any]) -> str:
     if name == "azureFile":
         return f"{entry.get('secretName', '')}#{entry.get('shareName', '')}"
     for key in ("volumeHandle", "volumeID", "diskURI", "pdName", "volumePath"):
@@ -251,7 +251,7 @@ class Volumes:
         claims: list[str] = []
         ephemeral: list[ObservedClaim] = []
         inline: list[Inline] = []
-        devices = _devices(spec)
+        devices = _list_devices(spec)
         for volume in spec.get("volumes") or ():
             if (claim := volume.get("persistentVolumeClaim")) is not None:
                 claims.append(str(claim.get("claimName", "")))
@@ -270,7 +270,7 @@ class Volumes:
         return cls(tuple(claims), tuple(ephemeral), tuple(inline), devices)
 
 
-def _devices(spec: Mapping[str, Any]) -> tuple[str, ...]:
+def _list_devices(spec: Mapping[str, Any]) -> tuple[str, ...]:
     """The volumes that a pod's containers take as raw devices."""
     return tuple(
         str(device.get("name", ""))

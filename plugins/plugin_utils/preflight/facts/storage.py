@@ -101,14 +101,14 @@ class ObservedAttachment:
             node=share_text(spec.get("nodeName")),
             volume=str((spec.get("source") or {}).get("persistentVolumeName") or ""),
             attached=bool(status.get("attached")),
-            attach_error=_error(status.get("attachError")),
-            detach_error=_error(status.get("detachError")),
+            attach_error=_read_error(status.get("attachError")),
+            detach_error=_read_error(status.get("detachError")),
             deleting=str(metadata.get("deletionTimestamp") or ""),
             waits_since="" if status.get("attached") else str(metadata.get("creationTimestamp") or ""),
         )
 
 
-def _error(entry: Mapping[str, Any] | None) -> str:
+def _read_error(entry: Mapping[str, Any] | None) -> str:
     return "" if entry is None else join_lines(str(entry.get("message") or "no message"))
 
 

@@ -83,11 +83,11 @@ class InterPodAffinity:
         accepted = self._index.all
         for term in shape.affinity:
             accepted &= self._find_domains(term.topology_key, nodes)
-        has_domain = any(self._index.with_key(term.topology_key) & nodes for term in shape.affinity)
+        has_domain = any(self._index.find_nodes_with_label(term.topology_key) & nodes for term in shape.affinity)
         if not has_domain and all(_matches_pod(term, shape, shape) for term in shape.affinity):
             accepted = self._index.all
             for term in shape.affinity:
-                accepted &= self._index.with_key(term.topology_key)
+                accepted &= self._index.find_nodes_with_label(term.topology_key)
         return self._index.all & ~accepted
 
     def _find_domains(self, key: str, nodes: int) -> int:

@@ -47,7 +47,7 @@ class PodTopologySpread:
     def _find_unlabelled(self, shape: PodShape) -> int:
         nodes = 0
         for constraint in shape.spread:
-            nodes |= self._index.all & ~self._index.with_key(constraint.topology_key)
+            nodes |= self._index.all & ~self._index.find_nodes_with_label(constraint.topology_key)
         return nodes
 
     def _find_skewed(self, shape: PodShape) -> int:

@@ -31,7 +31,7 @@ class VolumeZone:
 
     def _find_nodes_outside(self, volume: ObservedVolume) -> int:
         """Nodes with any label of zone or region, but those that a volume needs."""
-        labelled = unite(map(self._index.with_key, (*ZONES, *REGIONS)))
+        labelled = unite(map(self._index.find_nodes_with_label, (*ZONES, *REGIONS)))
         return labelled & ~self._match_zone(volume.places)
 
     def _match_zone(self, places: Iterable[tuple[str, str]]) -> int:
@@ -44,7 +44,7 @@ class VolumeZone:
                 continue
             newer = ZONES[0] if key in ZONES else REGIONS[0]
             matching, newest = (unite(index.find_labelled(name, value) for value in values) for name in (key, newer))
-            nodes &= matching | (newest & ~index.with_key(key))
+            nodes &= matching | (newest & ~index.find_nodes_with_label(key))
         return nodes
 
 

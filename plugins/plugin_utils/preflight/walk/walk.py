@@ -27,7 +27,7 @@ _SEEN_BY_SCHEDULER: tuple[WalkStep, ...] = ("bind", "provision", "schedule")
 
 
 @dataclass(frozen=True, slots=True)
-class Walked:
+class PodWalk:
     """A pod on the nodes it was asked about. ok, blocked, unknown: they share out all of these; placed: where it may be put.
 
     answers: of every step, about those nodes that all steps before let through.
@@ -53,7 +53,7 @@ class Walked:
         return (answer for answer in self.answers if answer.answer != "yes")
 
 
-def walk(index: Index, pod: PodToStart, nodes: int, rules: Rules) -> Walked:
+def walk(index: Index, pod: PodToStart, nodes: int, rules: Rules) -> PodWalk:
     """Ask every step about the nodes that are left of nodes."""
     remaining, unknown = nodes, 0
     placed = nodes
@@ -73,7 +73,7 @@ def walk(index: Index, pod: PodToStart, nodes: int, rules: Rules) -> Walked:
         answers += step_answers
         if step in _SEEN_BY_SCHEDULER:
             placed = remaining
-    return Walked(pod, tuple(answers), remaining & ~unknown, nodes & ~remaining, remaining & unknown, placed)
+    return PodWalk(pod, tuple(answers), remaining & ~unknown, nodes & ~remaining, remaining & unknown, placed)
 
 
 def _answer_rest(
@@ -101,7 +101,7 @@ def _answer_rest(
             yield StepAnswer.from_findings(step, "unknown", uncovered, (finding,), volume)
 
 
-def decide_start(walked: Walked, everywhere: bool = False) -> verdict.Answer:
+def decide_start(walked: PodWalk, everywhere: bool = False) -> verdict.Answer:
     """Whether a pod starts, wherever the scheduler puts it. everywhere: there is one for each of the nodes.
 
     The scheduler does not know of a node that will not mount a volume, so that one such node among others is in doubt.
@@ -115,7 +115,7 @@ def decide_start(walked: Walked, everywhere: bool = False) -> verdict.Answer:
     return "unknown" if everywhere and walked.unknown else "yes"
 
 
-def _find_unsure_nodes(walked: Walked) -> int:
+def _find_unsure_nodes(walked: PodWalk) -> int:
     """Nodes of which a step that the scheduler does not see is unknown."""
     unknown = (
         answer for answer in walked.answers if answer.answer == "unknown" and answer.step not in _SEEN_BY_SCHEDULER
@@ -123,7 +123,7 @@ def _find_unsure_nodes(walked: Walked) -> int:
     return unite(answer.nodes for answer in unknown)
 
 
-class Walks:
+class WorkloadWalk:
     """The walks of a workload's next pods over every node that they may have. findings: what explains those that are not ready on Windows nodes.
 
     linux: Linux nodes that the scheduler may choose for one of them, now or later.
@@ -157,7 +157,7 @@ class Walks:
         ]
         self.findings = tuple(dict.fromkeys(finding for stop in stops for finding in stop.findings))
 
-    def _is_decisive(self, walked: Walked, stop: StepAnswer) -> bool:
+    def _is_decisive(self, walked: PodWalk, stop: StepAnswer) -> bool:
         """Whether an answer is why a pod does not start. Of a DaemonSet each node that is refused lacks its pod."""
         return walked.is_decisive(stop) or (self._everywhere and bool(walked.ok or stop.answer == "no"))
 

@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import scope
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scope import limit_scope
 from situations.cluster import SHOP, attach, csi, healthy, pod, pod_spec, undecided, volume, workload
 from situations.named import SITUATIONS, Situation
 from situations.world import World
@@ -19,7 +19,7 @@ DRIVER = DRIVERS["vsphere"].name
 
 def cut(snapshot: Snapshot) -> Snapshot:
     """A snapshot as a reader keeps it."""
-    kept = scope(snapshot.nodes, snapshot.templates, snapshot.pods)
+    kept = limit_scope(snapshot.nodes, snapshot.templates, snapshot.pods)
     claims = tuple(claim for claim in snapshot.claims if claim.key not in kept.elsewhere)
     gone = {claim.volume for claim in snapshot.claims} - {claim.volume for claim in claims}
     windows = {node.name for node in snapshot.nodes if node.windows}

@@ -18,7 +18,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps i
     Split,
     StepAnswer,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.walk import Rules, Walked, decide_start, walk
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.walk import PodWalk, Rules, decide_start, walk
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from situations.cluster import csi, healthy, pod_spec, volume, workload
@@ -40,11 +40,11 @@ MODES = ["ReadWriteOnce", "ReadWriteMany", "ReadOnlyMany", "ReadWriteOncePod", "
 KINDS = ["Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob"]
 
 
-def walked(world: World, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Index, int, Walked]]:
+def walked(world: World, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Index, int, PodWalk]]:
     """Every walk that the evaluation of a world takes, with the nodes that it was asked about."""
-    found: list[tuple[Index, int, Walked]] = []
+    found: list[tuple[Index, int, PodWalk]] = []
 
-    def noted(index: Index, pod: PodToStart, nodes: int, rules: Rules) -> Walked:
+    def noted(index: Index, pod: PodToStart, nodes: int, rules: Rules) -> PodWalk:
         one = walk(index, pod, nodes, rules)
         # On Linux nodes only the scheduler is asked.
         if nodes & index.windows:
@@ -62,7 +62,7 @@ def walked(world: World, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Index, i
     return found
 
 
-def check(nodes: int, one: Walked) -> None:
+def check(nodes: int, one: PodWalk) -> None:
     """Each step has an answer for each volume on each node that the steps before let through."""
     assert one.ok | one.blocked | one.unknown == nodes
     assert one.ok ^ one.blocked ^ one.unknown == nodes
@@ -140,7 +140,7 @@ def test_nodes_without_an_answer_are_unknown_and_a_finding() -> None:
     assert answer.findings[0].doubt
 
 
-def walked_of(workload_: str) -> list[tuple[Index, int, Walked]]:
+def walked_of(workload_: str) -> list[tuple[Index, int, PodWalk]]:
     """The walks of one workload of the healthy cluster."""
     with pytest.MonkeyPatch.context() as patch:
         return [one for one in walked(healthy(), patch) if one[2].pod.workload == workload_]
