@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..kube.holder import identify_process, is_alive
+from ..kube import holder
 from . import commands, model
 from .commands import Command, Steps, builtin, program
 from .errors import NodeError
@@ -33,7 +33,7 @@ Alive = Callable[[str], "bool | None"]
 
 def make_lock_owner(clock: Clock) -> LockOwner:
     """The name of this run as the holder of a lock. Characters that no line may have make its process one of which nothing is known."""
-    process = re.sub(r"[^A-Za-z0-9_.:@/-]", "-", identify_process(os.getpid()))
+    process = re.sub(r"[^A-Za-z0-9_.:@/-]", "-", holder.identify_process(os.getpid()))
     return LockOwner(_make_identity(), clock.now(), process)
 
 
@@ -44,7 +44,7 @@ def _make_identity() -> str:
 class NodeLock:
     """The lock from the view of one run. Makes steps for lines; sends nothing itself."""
 
-    def __init__(self, me: LockOwner, clock: Clock, is_alive: Alive = is_alive) -> None:
+    def __init__(self, me: LockOwner, clock: Clock, is_alive: Alive = holder.is_alive) -> None:
         self.me = me
         self.held = False
         self._clock = clock
