@@ -74,6 +74,32 @@ def an_attacher_that_does_not_know_the_in_tree_kind(world: World) -> None:
     spec["containers"][-1]["image"] = "registry.k8s.io/sig-storage/csi-attacher:v2.2.0"
 
 
+def _switch_of_release(world: World, name: str, state: str) -> None:
+    """A release of vSphere CSI that reads its switches, with one of them in that state."""
+    assert VSPHERE.feature_states is not None
+    data = world.get("ConfigMap", VSPHERE.feature_states.name, VSPHERE.namespace)["data"]
+    data.update({"csi-migration": "true", name: state})
+    spec = world.get("DaemonSet", VSPHERE.daemonset, VSPHERE.namespace)["spec"]["template"]["spec"]
+    spec["containers"][1]["image"] = "registry.k8s.io/csi-vsphere/driver:v3.0.2"
+
+
+def _switch_of_controller(world: World, state: str) -> None:
+    """A controller whose release needs the switch for volumes of the in-tree plugin, with the switch in that state."""
+    _switch_of_release(world, "csi-migration", state)
+    spec = world.get("Deployment", VSPHERE.controller.deployments[0], VSPHERE.namespace)["spec"]["template"]["spec"]
+    spec["containers"][0]["image"] = "registry.k8s.io/csi-vsphere/driver:v3.0.2"
+
+
+@situation("CSI-C17", starts_again={"Deployment shop/legacy": "no", "StatefulSet shop/db": "yes"})
+def a_controller_that_does_not_migrate(world: World) -> None:
+    _switch_of_controller(world, "false")
+
+
+@situation(starts_again={"Deployment shop/legacy": "yes"})
+def a_controller_that_migrates_by_its_switch(world: World) -> None:
+    _switch_of_controller(world, "true")
+
+
 @situation("CSI-D22", starts_again=_ALL_OF_VSPHERE)
 def no_map_of_feature_states(world: World) -> None:
     assert VSPHERE.feature_states is not None
@@ -82,10 +108,7 @@ def no_map_of_feature_states(world: World) -> None:
 
 @situation("CSI-D23", starts_again=_ALL_OF_VSPHERE)
 def windows_support_is_switched_off(world: World) -> None:
-    assert VSPHERE.feature_states is not None
-    world.get("ConfigMap", VSPHERE.feature_states.name, VSPHERE.namespace)["data"]["csi-windows-support"] = "false"
-    spec = world.get("DaemonSet", VSPHERE.daemonset, VSPHERE.namespace)["spec"]["template"]["spec"]
-    spec["containers"][1]["image"] = "registry.k8s.io/csi-vsphere/driver:v3.0.2"
+    _switch_of_release(world, "csi-windows-support", "false")
 
 
 @situation("CSI-W20", starts_again=_ALL_OF_VSPHERE)

@@ -135,13 +135,15 @@ class FeatureStates:
     """A ConfigMap of feature switches that the node plugin reads.
 
     shipped: data upstream installs; shipped_before: by the first release that no longer does, what it installed until then.
-    required_before: by switch, the first release that does without it; earlier ones need it to be "true".
+    required_before: by switch, the first release that does without it; earlier ones need it to be "true". migrates_before:
+    likewise, and only for volumes of its in-tree plugin.
     """
 
     name: str
     shipped: Mapping[str, str]
     shipped_before: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     required_before: Mapping[str, str] = field(default_factory=dict)
+    migrates_before: Mapping[str, str] = field(default_factory=dict)
 
     def find_shipped(self, version: Version) -> Mapping[str, str]:
         """What upstream installs with a release."""

@@ -81,6 +81,29 @@ def _check_driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterat
         driver, desired, observed, version or parse(driver.default_version), namespace
     )
     yield from pass_on(finding for finding in of_objects if finding.id != "CSI-D20" or "csidrivers" not in index.unread)
+    if controller is not None and driver.in_tree in moved:
+        yield from _check_migration_switches(driver, controller, observed.feature_states)
+
+
+def _check_migration_switches(
+    driver: Driver, controller: ObservedController, maps: Mapping[str, Mapping[str, str] | None]
+) -> Iterator[ReportFinding]:
+    states, version = driver.feature_states, parse_image_tag(controller.observed.image)
+    namespace = controller.observed.namespace
+    data = maps.get(namespace)
+    if states is None or version is None or data is None:
+        return
+    for key, fixed in states.migrates_before.items():
+        if version.release < parse(fixed).release and data.get(key) != "true":
+            state = f"{key} is {data.get(key, 'not set')} in ConfigMap {namespace}/{states.name}"
+            message = f"{state}, expected true: before {fixed} it attaches no volume of {driver.in_tree} without it"
+            yield create_finding(
+                "CSI-C17",
+                controller.title,
+                message,
+                (f"image: {controller.observed.image}",),
+                f'set {key} to "true" there',
+            )
 
 
 def check_controller(index: Index, driver: Driver) -> tuple[ReportFinding, ...]:

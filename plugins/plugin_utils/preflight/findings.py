@@ -34,7 +34,7 @@ EXPLANATIONS: dict[str, Known] = {
     # The cluster as a whole.
     "CSI-C01": Known("warning", "what depends on it is unknown, and unknown is never ready", doubt=True),
     "CSI-C14": Known("blocker", "without this sidecar no volume of this driver is provisioned or attached, including those with CSI migration"),
-    "CSI-C17": Known("blocker", "a sidecar without support for the in-tree kind creates, deletes and attaches none of its volumes"),
+    "CSI-C17": Known("blocker", "a controller without support for the in-tree kind creates, deletes and attaches none of its volumes"),
     # Nodes.
     "CSI-N30": Known("blocker", "a label can be edited, but the kubelet decides how pods and volumes are prepared"),
     "CSI-N33": Known("blocker", "a pod beyond the limit waits"),

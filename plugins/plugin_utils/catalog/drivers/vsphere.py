@@ -135,6 +135,8 @@ DRIVER = base.Driver(
             "3.2.0": {**_SWITCHES, "listview-tasks": "true"},
         },
         required_before={"csi-windows-support": "3.2.0"},
+        # pkg/csi/service/vanilla/controller.go, initVolumeMigrationService and its callers
+        migrates_before={"csi-migration": "3.2.0"},
     ),
     cluster_rules=(
         base.build_rule(
