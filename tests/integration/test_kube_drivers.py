@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import list_applied_objects, read_uses
@@ -14,16 +15,24 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Appl
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from integration.kube import connect
 from lab import handle
-from lab.handle import eventually
+from lab.cluster.api import ApiError
+from lab.handle import Lab, eventually
+from unit.plugins.plugin_utils.drivers.test_options import TOLERATIONS
 from unit.roles.manifests import Case, cases
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[Client]:
-    """An administrator's client on a lab of its own: namespaces that are made here would stay in a shared one."""
+def manifests() -> Iterator[Lab]:
+    """A lab of its own: namespaces that are made here would stay in a shared one."""
     made = handle.start(f"manifests-{os.getpid()}", nodes=1)
-    yield connect(made.state.kubeconfigs["admin"])
+    yield made
     made.stop()
+
+
+@pytest.fixture(scope="module")
+def client(manifests: Lab) -> Client:
+    """An administrator's client."""
+    return connect(manifests.state.kubeconfigs["admin"])
 
 
 @pytest.mark.parametrize("case", list(cases(1)), ids=lambda case: f"{case.driver.key} {case.rule.mode}")
@@ -44,3 +53,15 @@ def test_it_is_accepted_stable_and_removed_whole(client: Client, case: Case) -> 
         metadata = item["metadata"]
         client.delete(kind, metadata["name"], metadata.get("namespace"), metadata["uid"], dry_run=False)
     eventually(lambda: not list_applied_objects(client, case.driver), "nothing of the driver is left")
+
+
+@pytest.mark.parametrize(("toleration", "accepted"), TOLERATIONS)
+def test_a_toleration_is_accepted_as_its_check_says(manifests: Lab, toleration: dict[str, Any], accepted: bool) -> None:
+    spec = {"tolerations": [toleration], "containers": [{"name": "main", "image": "main"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "tolerant"}, "spec": spec}
+    path = "/api/v1/namespaces/default/pods?dryRun=All"
+    if accepted:
+        manifests.api.post(path, pod)
+    else:
+        with pytest.raises(ApiError, match=r"tolerations\[0\]"):
+            manifests.api.post(path, pod)

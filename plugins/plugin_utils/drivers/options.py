@@ -29,7 +29,10 @@ _WINDOWS_PATH = re.compile(r'[A-Za-z]:\\[^"*?<>|/]*')
 
 _NAMESPACE = "expected a namespace name: at most 63 lower-case letters, digits and '-'"
 _OBJECT = "expected an object name: at most 253 lower-case letters, digits, '-' and '.'"
-TOLERATION = "expected key, operator (Exists, Equal), value, effect (NoSchedule, PreferNoSchedule, NoExecute) and tolerationSeconds"
+TOLERATION = (
+    "expected key, operator (Exists without value; Equal), value, effect (NoSchedule, PreferNoSchedule, NoExecute) and, with NoExecute, "
+    "tolerationSeconds"
+)
 _TOLERATION: dict[str, Callable[[Any], bool]] = {
     "key": lambda value: isinstance(value, str),
     "operator": lambda value: value in ("Exists", "Equal"),
@@ -46,8 +49,15 @@ def check_options(desired: DriverRequest) -> Iterator[Finding]:
 
 
 def is_toleration(toleration: Mapping[str, Any]) -> bool:
-    """Whether that is a toleration of a pod."""
-    return all(key in _TOLERATION and _TOLERATION[key](value) for key, value in toleration.items())
+    """Whether the API server takes it as a toleration of a pod (ValidateTolerations in pkg/apis/core/validation)."""
+    if not all(field in _TOLERATION and _TOLERATION[field](value) for field, value in toleration.items()):
+        return False
+    if "tolerationSeconds" in toleration and toleration.get("effect") != "NoExecute":
+        return False
+    key, value = toleration.get("key", ""), toleration.get("value", "")
+    if key and not _KEY.fullmatch(key):
+        return False
+    return not value if toleration.get("operator") == "Exists" else bool(key and _VALUE.fullmatch(value))
 
 
 def _list_wrong_values(desired: DriverRequest) -> Iterator[tuple[str, Any, str]]:

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.options import check_options
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.options import check_options, is_toleration
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import plan_driver
 from unit.plugins.plugin_utils.drivers.worlds import snapshot
 
@@ -42,6 +44,26 @@ LONG = "a" * 254
 )  # fmt: skip
 def test_an_impossible_option_is_refused_with_its_value(desired: DriverRequest, reported: str) -> None:
     assert [one.object for one in check_options(desired)] == [reported]
+
+
+TOLERATIONS: list[tuple[dict[str, Any], bool]] = [
+    ({"key": "a"}, True),
+    ({"key": "example.com/a", "operator": "Equal", "value": ""}, True),
+    ({"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 0}, True),
+    ({}, False),
+    ({"value": "b"}, False),
+    ({"key": "a", "operator": "Exists", "value": "b"}, False),
+    ({"key": "a", "value": "b c"}, False),
+    ({"key": "a b"}, False),
+    ({"key": "a", "tolerationSeconds": 5}, False),
+    ({"key": "a", "effect": "NoSchedule", "tolerationSeconds": 5}, False),
+]
+
+
+# test_kube_drivers.py asks the API server about each.
+@pytest.mark.parametrize(("toleration", "accepted"), TOLERATIONS)
+def test_a_toleration_that_the_api_server_refuses_is_refused(toleration: dict[str, Any], accepted: bool) -> None:
+    assert is_toleration(toleration) is accepted
 
 
 def test_possible_options_pass() -> None:
