@@ -20,7 +20,7 @@ from .facts.snapshot import Snapshot
 from .index import Index
 from .subjects import collect_subjects, find_migrated_nodes, list_migrated_plugins
 from .usage import find_usage
-from .verdict import NO_TARGET, SEVERITIES, Report, ReportFinding, Target
+from .verdict import NO_TARGET, SEVERITIES, Report, ReportFinding, Target, WorkloadVerdict
 
 
 @pause_collector()
@@ -79,27 +79,33 @@ def _downgrade(finding: ReportFinding) -> ReportFinding:
 
 
 def _accept_resolved(report: Report, later_report: Report) -> Report:
-    """The report of now, in which a blocker that the upgrade itself resolves is a warning, and a workload that only these stop accepted."""
+    """The report of now, in which a blocker that the upgrade itself resolves is a warning.
+
+    A workload that something stops now is accepted if nothing stops it after the upgrade; else its verdict is that of then.
+    """
     remaining = {(finding.id, finding.object) for finding in later_report.findings}
-    findings = tuple(
+    findings = [
         replace(finding, severity="warning")
         if finding.severity == "blocker" and (finding.id, finding.object) not in remaining
         else finding
         for finding in report.findings
-    )
-    # What is against the target itself, the report about the target says.
-    stopped = {
-        workload.workload
-        for workload in later_report.workloads
-        if any(not cause.id.startswith("CSI-T") for cause in workload.causes)
-    }
-    accepted = tuple(
-        workload
-        if not workload.causes or workload.workload in stopped
-        else replace(workload, accepted="the upgrade resolves what stops it")
-        for workload in report.workloads
-    )
-    return replace(report, findings=tuple(sorted(findings, key=_order)), workloads=accepted)
+    ]
+    later_workloads = {workload.workload: workload for workload in later_report.workloads}
+    workloads = tuple(_resolve(workload, later_workloads.get(workload.workload)) for workload in report.workloads)
+    causes = {(cause.id, cause.object) for workload in workloads for cause in workload.causes}
+    known = {(finding.id, finding.object) for finding in findings}
+    findings += [finding for finding in later_report.findings if (finding.id, finding.object) in causes - known]
+    return replace(report, findings=tuple(sorted(findings, key=_order)), workloads=workloads)
+
+
+def _resolve(workload: WorkloadVerdict, later: WorkloadVerdict | None) -> WorkloadVerdict:
+    """The verdict before an upgrade on a workload of now and of after it. What is against the target, its own report says."""
+    if later is None or not workload.causes:
+        return workload
+    causes = tuple(cause for cause in later.causes if not cause.id.startswith("CSI-T"))
+    if not causes:
+        return replace(workload, accepted="the upgrade resolves what stops it")
+    return replace(workload, starts_again=later.starts_again, because=later.because, causes=causes)
 
 
 def _order(finding: ReportFinding) -> tuple[int, str, str, str]:

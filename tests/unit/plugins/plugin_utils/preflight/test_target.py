@@ -90,6 +90,20 @@ def test_on_the_way_to_a_target_a_workload_that_something_else_stops_there_is_st
         assert {one.workload: bool(one.accepted) for one in report.workloads}[name] is expected
 
 
+def test_on_the_way_to_a_target_a_workload_that_is_unknown_there_is_unknown() -> None:
+    world = healthy()
+    world.kubernetes = "v1.30.4"
+    kubelets(world, "v1.26.9", migrated=("kubernetes.io/azure-disk", "kubernetes.io/azure-file"))
+    # Before an upgrade by WMCO nobody has read the hosts.
+    world.hosts.clear()
+    snapshot = world.snapshot()
+    answers = {one.workload: one for one in evaluate(snapshot).workloads}
+    before = {one.workload: one for one in evaluate(snapshot, Target(kubernetes="1.33.0"), before=True).workloads}
+    legacy = "Deployment shop/legacy"
+    assert (answers[legacy].starts_again, before[legacy].starts_again, before[legacy].accepted) == ("no", "unknown", "")
+    assert {cause.id for cause in before[legacy].causes} == {"CSI-G40"}
+
+
 @pytest.mark.parametrize(("kubernetes", "expected"), [("1.32", set()), ("1.32.0", {"CSI-V20"})])
 def test_a_target_without_a_patch_release_has_no_issue_of_the_first_one(kubernetes: str, expected: set[str]) -> None:
     world = healthy()
