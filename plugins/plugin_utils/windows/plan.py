@@ -55,7 +55,8 @@ ELSEWHERE: dict[str, str] = {
     "host-process": "a process that no service runs, such as csi-proxy in a HostProcess pod",
 }
 
-_RELEASE_DIR = re.compile(r"\d+\.\d+\.\d+[-+.]")
+# As ours are named; a user may have made another one.
+_RELEASE_DIR = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+([+.][0-9A-Za-z.+]*)?-.+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -495,7 +496,7 @@ def _plan_stop(service: model.Service) -> PlanStep:
 
 def _plan_prune(desired: Desired, snapshot: HostSnapshot) -> list[PlanStep]:
     keep = list_kept_releases(desired, snapshot)
-    old = [name for name in snapshot.install_dir_entries if _RELEASE_DIR.match(name)]
+    old = [name for name in snapshot.install_dir_entries if _RELEASE_DIR.fullmatch(name)]
     names = [*list_leftovers(snapshot), *(name for name in old if name.lower() not in keep)]
     return [PlanStep("prune", f"remove {model.INSTALL_DIR}\\{name}", name) for name in names]
 

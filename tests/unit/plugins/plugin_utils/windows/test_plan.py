@@ -189,7 +189,11 @@ COMMITTED = with_record(
         pytest.param(
             with_service(
                 replace(
-                    CONVERGED, install_dir_entries=(WANTED.release_dir_name, "1.1.3-x", "1.2.1-y", "stage-z", "mine")
+                    CONVERGED,
+                    install_dir_entries=(
+                        *(WANTED.release_dir_name, "1.1.3-x", "1.2.1-y", "stage-z"),
+                        *("mine", "1.1.3", "1.1.3.old copy", "1.1.3+a&b-x"),
+                    ),
                 ),
                 start=3,
             ),
