@@ -60,7 +60,7 @@ def converge(
     lock = lock or NodeLock(make_lock_owner(node.clock), node.clock)
 
     def read() -> HostSnapshot:
-        return observe.observe(node, desired)
+        return _read_settled(node, desired, limits)
 
     first = snapshot = read()
     host_plan = first_plan = _make_plan(desired, snapshot, lock)
@@ -112,6 +112,17 @@ def converge(
         remedy="Find the program that changes the service at the same time, then run the play again.",
         result={"csi_proxy": describe_state(desired, snapshot)},
     )
+
+
+def _read_settled(node: WindowsHost, desired: Desired, limits: WaitLimits) -> HostSnapshot:
+    """Read a host. A service that is marked for deletion goes with its last handle, such as that of a line of an earlier run."""
+    deadline = node.clock.monotonic() + limits.killed
+    while True:
+        snapshot = observe.observe(node, desired)
+        is_pending = snapshot.service is not None and snapshot.service.delete_pending
+        if not is_pending or node.clock.monotonic() > deadline:
+            return snapshot
+        node.clock.sleep(limits.poll)
 
 
 def _check_source(node: WindowsHost, desired: Desired, host_plan: plan.HostPlan, *, probe: bool) -> None:

@@ -126,6 +126,14 @@ def test_reading_the_service_is_denied(host: Host, artifacts: Artifacts) -> None
     assert "Administrators" in str(error)
 
 
+class ClosingClock(HostClock):
+    """While a run waits, the last handle of the service is closed."""
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(seconds)
+        self._agent.control("plant", services=[{"name": "csi-proxy", "handles": 0}])
+
+
 def test_marked_for_deletion_by_an_open_handle(host: Host, artifacts: Artifacts) -> None:
     desired = wanted(artifacts.csi_proxy(NEW))
     host.run(desired)
@@ -134,8 +142,8 @@ def test_marked_for_deletion_by_an_open_handle(host: Host, artifacts: Artifacts)
     assert error.reason == "marked_for_deletion"
     assert "services.msc" in str(error)
     assert failed(host, desired).reason == "marked_for_deletion"
-    host.plant(services=[{"name": "csi-proxy", "handles": 0}])
-    assert host.run(desired).changed
+    # Its handle is closed while the next run reads.
+    assert host.run(desired, clock=ClosingClock(host.agent)).changed
 
 
 def test_running_dependents_are_named_and_not_stopped(host: Host, artifacts: Artifacts) -> None:
