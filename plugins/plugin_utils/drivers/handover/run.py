@@ -74,8 +74,8 @@ class HandoverRun:
             # Nothing of this collection can be there.
             return self.finish(plan)
         lease = make_handover_lease(self._client, namespace, self._driver, self._notify)
-        lease.take()
         bound = bind_client(self._client, lease.confirm)
+        lease.take()
         try:
             # Planned again: another run may have changed it before this one held the Lease.
             result = HandoverRun(bound, self._driver, self._definitions, self._options, self._notify).hand_over_all()
