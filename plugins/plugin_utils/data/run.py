@@ -12,7 +12,7 @@ from ..base.errors import TaskError
 from ..base.stored import serialize
 from ..kube.client import Client
 from ..kube.errors import ClusterError
-from ..kube.permissions import require_roles
+from ..kube.permissions import explain_unusable, require_roles
 from . import explain
 from .baselines import Baselines
 from .compare import LOST, compare_manifests
@@ -56,6 +56,8 @@ class DataRun:
             namespace: VolumeReader(client, namespace, options, limits, notify)
             for namespace in dict.fromkeys(claim.partition("/")[0] for claim in claims)
         }
+        # Why namespaces of claims cannot be used.
+        self._unusable: dict[str, str] = {}
         self.returned = returned
         if options["compare"]:
             self.returned["lost"] = []
@@ -70,7 +72,12 @@ class DataRun:
         """Raise ClusterError for what would fail half way."""
         options = self._options
         bindings = [("kubewin-csi-data", None), ("kubewin-csi-records", options["record_namespace"])]
-        bindings += [("kubewin-csi-data-pods", namespace) for namespace in self._readers]
+        for namespace in self._readers if options["keep_going"] else ():
+            if problem := explain_unusable(self._client, namespace):
+                self._unusable[namespace] = f"its namespace {problem[0]}"
+        bindings += [
+            ("kubewin-csi-data-pods", namespace) for namespace in self._readers if namespace not in self._unusable
+        ]
         require_roles(self._client, bindings, "reading volumes")
         if options["compare"] and not options["keep_going"]:
             absent = [claim for claim in self._claims if self._baselines.read(claim) is None]
@@ -87,6 +94,9 @@ class DataRun:
     def plan(self) -> Iterator[str]:
         """Describe what would be done, a line a claim."""
         for claim in self._claims:
+            if why := self._unusable.get(claim.partition("/")[0]):
+                yield f"{claim}: cannot be read: {why}"
+                continue
             try:
                 yield self._describe_plan(claim, self._find(claim), self._baselines.read(claim))
             except ClusterError as error:
@@ -114,6 +124,9 @@ class DataRun:
     def run(self) -> None:
         """Read one claim after the other."""
         for claim in self._claims:
+            if why := self._unusable.get(claim.partition("/")[0]):
+                self._skip(claim, why)
+                continue
             try:
                 self._read(claim)
             except ClusterError as error:
