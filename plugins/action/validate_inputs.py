@@ -148,14 +148,16 @@ class ActionModule(ActionBase):
         """A sentence for each wrong value of a host, and for each of which the run would use the value of another host."""
         drivers = DRIVERS if playbook in variable_names.TAKE_DRIVERS else ()
         options = {option for driver in drivers for option in driver_options.map_variables(driver)}
-        used, checked = {**self._read_outside(self._target, options), **inputs}, list[Mapping[str, Any]]()
+        used, checked = {**self._read_outside(self._target, options), **inputs}, list[tuple[bool, Mapping[str, Any]]]()
         for host in [*windows, "localhost"]:
             templates = {
                 name: value for name, value in self._set_outside(host).items() if name in INPUTS or name in options
             }
-            if templates in checked:
+            # The values of a host outside the limit are not compared.
+            key = host in self._limited, templates
+            if key in checked:
                 continue
-            checked.append(templates)
+            checked.append(key)
             values = self._read_outside(host, templates)
             yield from list_wrong_inputs(values)
             if host in windows and host in self._limited:

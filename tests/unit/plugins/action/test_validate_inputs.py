@@ -230,6 +230,19 @@ def test_a_drivers_options_that_differ_between_hosts_are_refused(playbook: str, 
     assert problems_of("preflight", {}, HostVars(hosts)) == []
 
 
+def test_a_host_of_the_limit_is_compared_although_one_outside_has_the_same_values() -> None:
+    values = {"kubewin_hosts": "all", "kubewin_drivers": "smb"}
+    other = {**values, "smb_csi_image_mirror": "registry.example.com"}
+    hostvars = HostVars({"lin-1": values, "win-1": other, "win-2": values, "localhost": values})
+    for limited, expected in ((["win-1", "win-2"], 1), (["win-1"], 0)):
+        play = {
+            "groups": {"all": ["lin-1", "win-1", "win-2"], "windows": []},
+            "ansible_play_hosts_all": [*limited, "localhost"],
+        }
+        problems = problems_of("enable_csi", {}, hostvars, **play)
+        assert len(problems) == expected, problems
+
+
 def test_a_pattern_that_only_a_group_has_is_refused() -> None:
     """Plays choose their hosts on localhost: a host that the group leaves out would be changed."""
     hostvars = HostVars(
