@@ -73,7 +73,8 @@ class UpgradeSteps:
             if locked:
                 self._features.warn(locked)
             if _is_new(journal) and options["step"] == "prepare":
-                self._features.report_readiness()
+                if not options["unproven_canary"]:
+                    self._features.report_readiness()
                 self._verify_and_save(journal)
 
     def prepare(self) -> None:

@@ -70,5 +70,5 @@ def test_check_mode_refuses_what_the_run_would_refuse_before_the_first_node(unpr
     )
     options = {"step": "prepare", "hosts": {}, "hook": "none", "data": True, "unproven_canary": unproven_canary}
     UpgradeSteps(upgrade, features, options, {}).plan(check_mode=True)
-    verified = [] if unproven_canary else ["verify ['win-1']"]
-    assert called == ["permissions", "readiness", *verified, "data ['shop/data'] False"]
+    proven = [] if unproven_canary else ["readiness", "verify ['win-1']"]
+    assert called == ["permissions", *proven, "data ['shop/data'] False"]
