@@ -92,9 +92,15 @@ def _accept_resolved(report: Report, later_report: Report) -> Report:
     ]
     later_workloads = {workload.workload: workload for workload in later_report.workloads}
     workloads = tuple(_resolve(workload, later_workloads.get(workload.workload)) for workload in report.workloads)
-    causes = {(cause.id, cause.object) for workload in workloads for cause in workload.causes}
-    known = {(finding.id, finding.object) for finding in findings}
-    findings += [finding for finding in later_report.findings if (finding.id, finding.object) in causes - known]
+    # Of a workload with the verdict of then, the findings of then.
+    causes = {
+        (cause.id, cause.object)
+        for now, then in zip(report.workloads, workloads, strict=True)
+        if then.causes is not now.causes
+        for cause in then.causes
+    }
+    findings = [finding for finding in findings if (finding.id, finding.object) not in causes]
+    findings += [finding for finding in later_report.findings if (finding.id, finding.object) in causes]
     return replace(report, findings=tuple(sorted(findings, key=_order)), workloads=workloads)
 
 
@@ -105,7 +111,9 @@ def _resolve(workload: WorkloadVerdict, later: WorkloadVerdict | None) -> Worklo
     causes = tuple(cause for cause in later.causes if not cause.id.startswith("CSI-T"))
     if not causes:
         return replace(workload, accepted="the upgrade resolves what stops it")
-    return replace(workload, starts_again=later.starts_again, because=later.because, causes=causes)
+    return replace(
+        workload, starts_again=later.starts_again, because=later.because, findings=later.findings, causes=causes
+    )
 
 
 def _order(finding: ReportFinding) -> tuple[int, str, str, str]:
