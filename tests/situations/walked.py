@@ -242,6 +242,13 @@ def a_disk_of_which_its_driver_says_that_every_node_reaches_it(world: World) -> 
     annotations["pv.kubernetes.io/provisioned-by"] = AZURE_DISK.name
 
 
+@situation("CSI-G20", starts_again={"Deployment shop/x": "unknown"})
+def a_disk_of_which_nothing_says_its_zone_where_the_other_node_is_new(world: World) -> None:
+    """On the new node the driver is not registered yet."""
+    a_disk_of_which_nothing_says_its_zone(world)
+    world.get("CSINode", "win-2")["spec"]["drivers"] = []
+
+
 @situation("CSI-V32", starts_again={"Deployment shop/x": "unknown"})
 def a_disk_of_a_region_of_which_nothing_says_its_zones(world: World) -> None:
     install(world, "gce_pd", "csi_proxy")

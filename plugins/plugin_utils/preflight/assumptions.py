@@ -113,6 +113,10 @@ def _list_service_lists(index: Index) -> Iterable[Dependency]:
         yield "ConfigMap", f"windows-services-{version} of the Windows Machine Config Operator"
 
 
+# Azure File finds the Secret of a storage account by its name, where a volume names none.
+_FINDS_SECRETS = "file.csi.azure.com"
+
+
 def _list_dependencies(
     index: Index, subjects: Subjects, workload: Workload, servers: Container[str]
 ) -> Iterable[Dependency]:
@@ -124,8 +128,7 @@ def _list_dependencies(
     for key in subjects.by_workload.get(workload.key, ()):
         subject = subjects.subjects[key]
         providers = index.providers.get(subject.driver, ())
-        if subject.source.secret or (subject.driver in BY_NAME and not BY_NAME[subject.driver].fstypes):
-            # Azure File finds that of a storage account by its name, where a volume names none.
+        if subject.source.secret or subject.driver == _FINDS_SECRETS:
             yield "Secret", f"of {subject.title}"
         if subject.source.server in servers:
             yield "SMB server with several Secrets", subject.source.server

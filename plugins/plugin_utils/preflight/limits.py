@@ -23,6 +23,13 @@ _REQUIRED = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "
 _CLASS_SUFFIX = ".storageclass.storage.k8s.io/"
 
 
+def counts_pods(name: str) -> bool:
+    """Whether a quota of this resource counts pods, so that it may refuse one."""
+    if name in ("pods", "count/pods", *_OVERCOMMITTED):
+        return True
+    return name.startswith(("requests.", "limits.", "hugepages-")) and name != "requests.storage"
+
+
 def find_excess(limit_range: LimitRange, pod: PodResources, claims: Iterable[ObservedClaim]) -> str:
     """What of a pod or of its claims a LimitRange does not allow, empty for nothing."""
     excesses = (

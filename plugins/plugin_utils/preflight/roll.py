@@ -20,6 +20,7 @@ from ..base.grouped import group_values
 from .facts.scheduling import PodShape, matches_labels
 from .facts.workloads import ObservedPod
 from .index import GOING, Index, find_position, unite
+from .limits import counts_pods
 from .render.text_format import format_number
 from .scheduler.framework import Scheduler
 from .usage import Workload
@@ -206,7 +207,7 @@ class _Simulation:
             return "no", "no controller recreates it"
         for quota in self._index.quotas.get(shape.namespace, ()):
             hard = dict(quota.hard)
-            if any(amount > hard.get(name, amount) for name, amount in quota.used or ()):
+            if any(counts_pods(name) and amount > hard.get(name, amount) for name, amount in quota.used or ()):
                 return "unknown", f"ResourceQuota {quota.namespace}/{quota.name} allows less than is used"
         return "yes", ""
 
@@ -214,7 +215,7 @@ class _Simulation:
         """What a drain of a node waits for, or where the playbook upgrade waits before each other node; empty for nothing."""
         index = self._index
         node, numbers = index.nodes[name], index.snapshot.pods_on.get(name, ())
-        if not node.ready or node.cordoned:
+        if not node.ready or (node.cordoned and len(self._names) > 1):
             state = "cordoned" if node.ready else f"not Ready ({node.not_ready_because})"
             return f"it is {state}, and no other node is upgraded meanwhile"
         shapes = [index.snapshot.shapes[number] for number in dict.fromkeys(numbers)]

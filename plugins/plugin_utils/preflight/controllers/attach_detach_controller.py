@@ -60,6 +60,7 @@ class AttachDetachController:
         self._uses: dict[str, _Use] = {}
         # By driver and nodes.
         self._differing: dict[tuple[str, int], tuple[str, ...]] = {}
+        self._registered: dict[str, int] = {}
         self._index, self._usage, self._subjects, self._evaluated = index, usage, subjects, evaluated
         self._unusable_drivers = {
             name: tuple(finding for finding in findings if finding.severity == "blocker")
@@ -155,15 +156,24 @@ class AttachDetachController:
             return
         if volume is not None and any(key in ZONES for key, _zone in volume.places):
             return
-        if subject.handle.zone not in ("", UNSPECIFIED) or not split.nodes & (split.nodes - 1):
+        nodes = split.nodes & self._find_registered(subject.driver)
+        if subject.handle.zone not in ("", UNSPECIFIED) or not nodes & (nodes - 1):
             return
-        key = subject.driver, split.nodes
+        key = subject.driver, nodes
         if key not in self._differing:
-            self._differing[key] = find_differing_labels(self._index, split.nodes, subject.driver)
+            self._differing[key] = find_differing_labels(self._index, nodes, subject.driver)
         if labels := self._differing[key]:
             message = f"neither nodeAffinity nor a label says where it is, and nodes differ in {', '.join(labels)}"
             remedy = "set spec.nodeAffinity of the volume to its zone, so that the scheduler avoids other nodes"
             split.doubt(split.nodes, "CSI-V32", message, remedy)
+
+    def _find_registered(self, driver: str) -> int:
+        """The nodes with a driver's topology keys; others have no labels of it yet, and findings about the driver stop them."""
+        if driver not in self._registered:
+            entries = ((name, csi_node.find_entry(driver)) for name, csi_node in self._index.csi_nodes.items())
+            names = (name for name, entry in entries if entry is not None and entry.topology_keys)
+            self._registered[driver] = unite(self._index.bit.get(name, 0) for name in names)
+        return self._registered[driver]
 
     def _check_migration(self, subject: Subject, split: Split) -> None:
         """Where kubelet and control plane go different ways, the one waits for what the other does not do."""
@@ -208,7 +218,10 @@ class AttachDetachController:
             return
         if stray := self._find_stray_mount(subject):
             message = f"node {stray} has it mounted, and no pod there uses it, so nothing detaches it"
-            remedy = f"check csi-proxy and the node plugin on {stray}, which unmount it; if that does not help, restart the node"
+            remedy = (
+                f"run preflight again in a few minutes; if this stays, check the node plugin on {stray}, which unmounts it, then restart "
+                "the node"
+            )
             split.doubt(nodes & ~self._index.bit.get(stray, 0), "CSI-V53", message, remedy)
             return
         holder = self._find_holder(pod, subject)

@@ -110,6 +110,12 @@ def test_a_node_for_which_the_upgrade_stops_before_every_other_one_leaves_it_unk
     assert f"node win-2: it is {state}" in roll.because
 
 
+def test_the_only_node_may_be_cordoned_as_the_upgrade_begins_with_it() -> None:
+    world = nodes(1)
+    world.get("Node", "win-1")["spec"]["unschedulable"] = True
+    assert rolled(world).answer == "yes"
+
+
 def test_a_pod_for_which_only_its_own_node_has_room_waits_until_that_is_back() -> None:
     world = nodes(2)
     stateless(world, "large", ["win-1"], **cpu("7"))
@@ -327,6 +333,10 @@ def test_pods_without_volumes_are_unknown_where_their_quota_allows_less_than_is_
     roll = rolled(world)
     assert roll.answer == "unknown"
     assert roll.because.endswith("may not start again: ResourceQuota shop/quota allows less than is used")
+    # Admission of a pod does not ask for others.
+    quota["spec"]["hard"] = {"services": "1", "requests.storage": "1Gi"}
+    quota["status"]["used"] = {"services": "2", "requests.storage": "2Gi"}
+    assert rolled(world).answer == "yes"
 
 
 def test_an_ordinal_that_does_not_start_again_stops_the_upgrade_at_its_own_node() -> None:
