@@ -156,7 +156,9 @@ class AttachDetachController:
             return
         if volume is not None and any(key in ZONES for key, _zone in volume.places):
             return
-        nodes = split.nodes & self._find_registered(subject.driver)
+        paths = self._subjects.paths.get(subject.source.field)
+        in_tree = paths.in_tree if paths is not None else 0
+        nodes = split.nodes & (self._find_registered(subject.driver) | in_tree)
         if subject.handle.zone not in ("", UNSPECIFIED) or not nodes & (nodes - 1):
             return
         key = subject.driver, nodes
