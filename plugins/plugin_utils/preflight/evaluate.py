@@ -111,9 +111,8 @@ def _resolve(workload: WorkloadVerdict, later: WorkloadVerdict | None) -> Worklo
     causes = tuple(cause for cause in later.causes if not cause.id.startswith("CSI-T"))
     if not causes:
         return replace(workload, accepted="the upgrade resolves what stops it")
-    return replace(
-        workload, starts_again=later.starts_again, because=later.because, findings=later.findings, causes=causes
-    )
+    findings = tuple(name for name in later.findings if not name.startswith("CSI-T"))
+    return replace(workload, starts_again=later.starts_again, because=later.because, findings=findings, causes=causes)
 
 
 def _order(finding: ReportFinding) -> tuple[int, str, str, str]:

@@ -98,8 +98,11 @@ def test_on_the_way_to_a_target_a_workload_that_is_unknown_there_is_unknown() ->
     world.hosts.clear()
     snapshot = world.snapshot()
     answers = {one.workload: one for one in evaluate(snapshot).workloads}
-    before = {one.workload: one for one in evaluate(snapshot, Target(kubernetes="1.33.0"), before=True).workloads}
+    report = evaluate(snapshot, Target(kubernetes="1.33.0"), before=True)
+    before = {one.workload: one for one in report.workloads}
     legacy = "Deployment shop/legacy"
+    # The report has each finding that the verdict names.
+    assert set(before[legacy].findings) <= {finding.id for finding in report.findings}
     assert (answers[legacy].starts_again, before[legacy].starts_again, before[legacy].accepted) == ("no", "unknown", "")
     assert {cause.id for cause in before[legacy].causes} == {"CSI-G40"}
 
