@@ -7,36 +7,65 @@ from __future__ import annotations
 
 import re
 
-# What has to be in a line, in lower case, for a command with secrets to be in it.
-COMMAND_WORDS = (
-    "use", "reg ", "reg\t", "reg.exe", "cmdkey", "setx", "sshpass", "htpasswd", "smbclient", "plink", "psexec", "sqlcmd",
-    "runas", "echo", "nssm", "login", "credential", "securestring", "secret", "add-computer", "autologon", "bitsadmin", "curl", "mysql", "51:b:", "-stdin",
-    "value:",
-)  # fmt: skip
+_QUOTE = r"""\\{0,40}["'`]"""
+_UUID = r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
+
+# UTF-16 that was read as bytes.
+WIDE = re.compile(r"(?:[\t\r\n\x20-\x7e]\x00){3,}[\t\r\n\x20-\x7e]?|(?:\x00[\t\r\n\x20-\x7e]){3,}")
+# A private key, also one of which the begin or the end is missing.
+PEM = re.compile(
+    r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)"
+    r"|\A(?:(?!-----BEGIN).)*?-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----",
+    re.DOTALL,
+)
+# The end of a line; in a quoted text, where what follows can be a line of its own.
+LINE_END = re.compile(
+    r"""(\n|\\{1,40}r\\{1,40}n|\\{1,40}n(?:\\{1,40}t)*(?=\\{1,40}n|[ ]|[\[<#-]|[\w.$-]{1,80}(?:\\{0,40}["'])?[ ]?[:=][ ]))"""
+)
 # The begin of a line of a log: klog, CRI's prefix, zap, logfmt of containerd, csv of others. It begins a new entry.
 HEADER = re.compile(
     r"(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)?\s+(?:std(?:out|err) [FP] )?)?"
     r"(?:[IWEF]\d{4} \d\d:\d\d:\d\d(?:\.\d+)?\s+(?:\d+\s+)?[\w.-]+:\d+\] ?)?"
 )
-GUID_PATH = r"\\{2,8}\?\\{1,8}Volume\{[0-9a-fA-F-]{36}\}\\*"
-TOKEN = re.compile(
-    rf"""(?P<mark><\w{{1,10}},[ ]\d+>|\(redacted\))
-    |(?P<tag><[A-Za-z][\w.:-]*(?:\s+[\w.:-]+\s*=\s*\\{{0,40}}(?:"[^"]*"|'[^']*'))*\s*(?<!/)>)
-    |(?P<url>\b[a-zA-Z][\w+.-]{{1,20}}://(?:(?!\\{{1,40}}["'`rn])[^\s"'`<>])+)
-    |(?P<key>(?:(?P<kq>\\{{0,40}}["'`])(?P<quoted>[\w$@][\w $./@\[\]:-]*?)(?P=kq)
-        |(?:-{{0,2}}|/)(?:\$?[Ee]nv:)?\.?(?P<name>[\w$@][\w$./@-]*))[ \t]*(?::=|[=-]>|==?|:)(?!//|\\{{1,40}}[^"'rn\\]))
-    |(?P<volume>{GUID_PATH})
-    |(?P<space>(?:\s|\\{{1,40}}r\\{{1,40}}n|\\{{1,40}}[nt](?![a-z]))+)
-    |(?P<quote>\\{{0,40}}["'`])
-    |(?P<colon>:(?=\w))
-    |(?P<chunk>(?:(?!\\{{1,40}}["'`]|\\{{1,40}}r\\{{1,40}}n|\\{{1,40}}n(?![a-z])|["`]|'(?!\w))[^\s,;=()\[\]{{}}<>|&])+)
-    |(?P<other>.)""",
-    re.VERBOSE | re.DOTALL,
+
+# A name, and whether it is a flag or an element of XML.
+NAME = re.compile(r"(?P<lead></?(?:[\w.-]+:)?|(?<![\w$./@-])[-/]*)(?P<name>[\w$@.][\w$./@-]*)")
+# What stands between a name and its value.
+SIGN = re.compile(
+    rf"""(?:\[\w{{0,20}}\])?(?:{_QUOTE})?[ \t]*(?::=|[=-]>|==?|:)[ \t]*   # password: x, "password": "x", password => x
+    |{_QUOTE}[ \t]*(?:[,>]|$)                          # ["--password", "x"], <Data Name="Password">x
+    |(?:{_QUOTE})?[ \t]+[Vv]alue(?=[:=])               # {{Name:DB_PASSWORD Value:x}}
+    |[ \t]*>                                           # <password>x
+    """,
+    re.VERBOSE,
 )
-CHUNK = re.compile(r"""(?:(?!\\{1,40}["'`])[^\s"`',;=()\[\]{}<>|&])+""")
-BLOCK = re.compile(r"""[&*\w.]*(?:\[[\w.*]*\][\w.*]*)?(?=[\[({<])""")
-# A value ends before the next pair, and before the quote that closes the text around it.
-BARE = re.compile(r"""(?:(?![;&,|]\s*[\w.-]+\s*[=:])(?!\\{0,40}["'`](?:[\s,;:}\])>]|$))(?!</)[^\s<>]|<(?!/))+""")
+# A value that is none: empty, a placeholder, or hidden already.
+NO_SECRET = re.compile(
+    rf"""(?i)[ \t]*(?P<quote>{_QUOTE})?(?:<\w{{1,10}},[ ]\d+>|\(redacted\)
+    |(?:true|false|null|none|nil|<nil>|<unset>|\*\*\*stripped\*\*\*|\*{{8}}|<redacted>)(?=[\s"'`\\]|$|,[\s"'\\])
+    |(?(quote)(?P=quote)|(?!)))""",
+    re.VERBOSE,
+)
+# Commands whose arguments are secrets, and other words behind which secrets stand.
+COMMAND = re.compile(
+    rf"""(?ix)\b(?:net1?(?:\.exe)?\s+use\s+(?=[*"'\\/]|[a-z]:)|net1?(?:\.exe)?\s+user\s+(?=\S+\s+[^\s])|reg(?:\.exe)?\s+add\s
+    |cmdkey(?:\.exe)?\s|setx(?:\.exe)?\s+(?=\S+\s+\S)|sshpass\s|htpasswd\s|smbclient\s|redis-cli(?:\.exe)?\s
+    |plink(?:\.exe)?\s|psexec(?:64)?(?:\.exe)?\s|sqlcmd\s|runas\s|echo\s+(?=\S+\s*\|)
+    |nssm(?:\.exe)?\s+set\s+\S+\s+(?:AppEnvironment(?:Extra)?|ObjectName)\s|docker\s+login\s|az\s+login\s|vault\s+login\s
+    |(?:network|ps)credential\s*\(?|convertto-securestring\s|kubectl\s+create\s+secret\s|add-computer\s|autologon\s
+    |bitsadmin\s+/set\w+\s|\blogin\s+\S+\s+password\s|\bpassword\s+51:b:)
+    |\b(?P<type>(?-i:REG_[A-Z_]*))\s*                                                     # a value of the registry
+    |(?<![\w./\\-])(?:(?:-u|-p|-pw|-w|-k|/p|/rp|/u|/w|--?pass)(?:[:=\s"'`]|$)|--(?:proxy-)?user(?:\s|$))   # a flag
+    |(?<![\w./\\-])(?:-[a-z]?u|--(?:proxy-)?user=)(?:{_QUOTE})?(?=(?![^\s:]*system:)[^\s:]+:(?!//)\S)  # -uNAME:SECRET
+    |(?<![\w.-])(?:bearer|basic|negotiate|ntlm|digest|sharedkey(?:lite)?):?[ \t]+             # a scheme of HTTP authentication
+    (?=\S)(?!(?:auth\w*|tokens?|realm|credentials?|access|is|was|not|scheme|type|error|failed|and|or|for|in|to|from|of)[.,:]?(?:\s|$))
+    |\b(?:pass(?:word|wd|phrase|code)|token|api[ _-]?key|pin)(?:\s+(?:is|was|of|=))*[ \t]*   # the password is "x", Password [x]
+    (?:(?=[\[({{])|(?<=[ \t])(?={_QUOTE}))
+    |\bpass(?:word|phrase|code)[ ](?:for|of)[ ][^\s:]+:[ \t]*(?=\S)
+    |(?<![\w\\/:.$-])[\w-]{{0,40}}(?:passw|secret|token|credential|[_-]key)[\w-]{{0,40}}\\{{1,8}}(?=\w)        # ProxyPassword\SECRET"""
+)
+# A secret that is piped into a command.
+PIPED = re.compile(r"(?i)[^|]*\|(?:.*-stdin\b|(?:.*\|)?\s*convertto-securestring)")
 # Behind "failed to get token: " stands why, not the token.
 PROSE = re.compile(
     r"(?i)\s*(?:rpc error|error|failed|failure|could ?n[o']t|cannot|unable|not\b|no\b|invalid|the\b|connection|dial\b|context"
@@ -44,83 +73,43 @@ PROSE = re.compile(
     r"|(?:pods?|secrets?|serviceaccounts?|nodes?|configmaps?) \\*\"|an? \b|is\b|was\b|has\b|operation\b|status\b|system error|access is denied"
     r"|the system|generic|request\b|expired\b|it\b|you\b)"
 )
-# An id under the name of one.
-ID = re.compile(
-    r"""(?:[ \t]|\\{0,40}["'`{])*\{?(?:kubernetes\.io/csi/[\w.-]+\^|[a-z]+://)?"""
-    r"""(?:[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|[0-9a-f]{64})(?![\w.-])(?:\\{0,40}["'`])?"""
-)
-IDENTIFIED = re.compile(
-    r"(?i)^(?:uid|.*(?:pod|trace|volume|container|sandbox|disk|node|activity|request|image|device|object|op)"
-    r"[_-]?u?u?id|guid|uniquename|(?:volume|vol)[_-]?(?:name|handle|id)|diskuuid|id)$"
-)
-# Words behind which a secret stands: schemes of HTTP authentication, flags.
-SCHEMES = frozenset(["bearer", "basic", "negotiate", "ntlm", "digest", "sharedkey", "sharedkeylite"])
-NOT_A_TOKEN = re.compile(
-    r"(?i)(?:auth\w*|tokens?|realm|credentials?|access|is|was|not|scheme|type|error|failed|and|or|for|in|to|from|of)[.,:]?$"
-)
-AFTER_SCHEME = re.compile(r"[ \t]+(\S+)")
-SHORT_FLAGS_TEXT = """
--u -p -P -U -pw -w -k --user --proxy-user /p /rp /u /w -pass --pass -password
-"""
-SHORT_FLAGS = frozenset(SHORT_FLAGS_TEXT.split())
-# A password glued to its flag, as in -pSECRET and -uNAME:SECRET. The flags of Go's and other programs that begin so are none.
-_GO_FLAGS_TEXT = """
-page parallel param parent partition password path pattern pause peer period persist pid pidfile ping pipe platform plugin pod policy poll pool
-port prefix preserve pretty print priority privileged probe process profile profiling project prometheus proto protocol provider provision
-provisioner proxy prune public publish pull push
-"""
-GLUED_FLAG = re.compile(
-    rf"(?P<flag>-p)(?!(?:{'|'.join(flag[1:] for flag in _GO_FLAGS_TEXT.split())})s?(?![A-Za-z0-9]))\S{{3,}}|(?P<user>-[uU])[^\s:]+:\S+"
-)
-# The account of a flag such as curl's --user=NAME:SECRET; accounts of Kubernetes have colons too.
-ACCOUNT = re.compile(r"(?!system:)[^\s:]+:\S")
-# Commands whose arguments are secrets.
-COMMAND = re.compile(
-    r"""(?ix)\b(?:net1?(?:\.exe)?\s+use\s+(?=[*"'\\/]|[a-z]:)|net1?(?:\.exe)?\s+user\s+(?=\S+\s+[^\s])|reg(?:\.exe)?\s+add\s
-    |cmdkey(?:\.exe)?\s|setx(?:\.exe)?\s+(?=\S+\s+\S)|sshpass\s|htpasswd\s|smbclient\s
-    |plink(?:\.exe)?\s|psexec(?:64)?(?:\.exe)?\s|sqlcmd\s|runas\s|echo\s+(?=\S+\s*\|)
-    |nssm(?:\.exe)?\s+set\s+\S+\s+(?:AppEnvironment(?:Extra)?|ObjectName)\s|docker\s+login\s|az\s+login\s|vault\s+login\s
-    |(?:network|ps)credential\s*\(?|convertto-securestring\s|kubectl\s+create\s+secret\s|add-computer\s|autologon\s
-    |curl(?:\.exe)?\s(?=(?:[^\n]{0,200}\s)?-[a-z]?[uU]\S)|mysql\w{0,9}\s(?=(?:[^\n]{0,200}\s)?-p\S)
-    |bitsadmin\s+/set\w+\s|\blogin\s+\S+\s+password\s|\bpassword\s+51:b:
-    |\bname:[\w.-]*(?:passw|secret|token|credential|api_?key)[\w.-]*\s+value:)"""
-)
-# A secret that is piped into a command.
-PIPED = re.compile(r"(?i)\|\s*(?:convertto-securestring|\S.*-stdin\b)")
-# the password "x", the token is "x", Password [x], Password for joe: x
-SPOKEN = re.compile(
-    r"""(?i)(?:pass(?:word|wd|phrase|code)|token|api[ _-]?key|pin)(?:\s+(?:is|was|of|=))*[ \t]*(?=[\[({]|(?<=[ \t])\\{0,40}["'`])"""
-    r"""|pass(?:word|phrase|code)[ ](?:for|of)[ ][^\s:]+:[ \t]*(?=\S)"""
-)
-BLOCK_MARK = re.compile(r"[|>][+-]?\d?")
-PLACE = re.compile(r"[A-Za-z]:\\|[\\/]|[a-z]{2,8}://")
-REGISTRY = re.compile(r"(?P<lead>\s+)(?P<name>\S[^\r\n]*?)(?P<between>\s+REG_[A-Z_]+(?:\s+|$))(?P<value>.*)", re.DOTALL)
-PEM_KEY_END = re.compile(r"\A(?:(?!-----BEGIN).)*?-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----", re.DOTALL)
-PEM_WHOLE = re.compile(
-    r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
-    re.DOTALL,
-)
-# Fields in which anything may stand, whatever their neighbours say.
+# Fields in which anything may stand.
 OPAQUE_TEXT = """
 value values data default stringdata binarydata content contents body payload env environment rawdata
 """
 OPAQUE = frozenset(OPAQUE_TEXT.split())
-# The element of a tag; a value of an attribute that names what stands behind the tag.
-ELEMENT = re.compile(r"""(?:</?(?:[\w.-]+:)?|(?i:name|key|id)\s*=\s*\\{0,40}["'])([\w.-]+)""")
-WIDE = re.compile(r"(?:[\t\r\n\x20-\x7e]\x00){3,}[\t\r\n\x20-\x7e]?|(?:\x00[\t\r\n\x20-\x7e]){3,}")
-MARKED = re.compile(rf"(?:{BLOCK.pattern})?(?:<\w{{1,10}}, \d+>|\(redacted\))")
-SPACES = re.compile(r"(?:[ \t]|\\{1,40}[rnt])*")
-# The name of a secret in a list, with the secret behind it.
-PAIR = re.compile(r"""(-{0,2}/?[\w.-]+)\\{0,40}["'`]\s*(?:,|$)""")
-# A value behind its name: in quotes, to the end of the line, or to the next pair.
-IN_QUOTES = re.compile(r"""(?P<begin>[ \t]*(?P<quote>\\{0,40}["'`]))(?P<value>(?:(?!(?P=quote))[^\n])+)""")
-VALUE = re.compile(
-    r"""(?P<begin>[ \t]*)(?P<value>(?![\[{(<])(?:(?![;&,|]\s*\\{0,40}["'`]?[\w.-]+\\{0,40}["'`]?\s*[=:])(?!\\{0,40}["'`](?:[\s,;:}\])>]|$))(?!</)[^\s])+)"""
+BLOCK_MARK = re.compile(r"[|>][+-]?\d?")
+STRUCTURE = re.compile(rf"[\[{{(<]|{_QUOTE}|$")
+
+URL = re.compile(r"""\b[a-zA-Z][\w+.-]{1,20}://(?:(?!\\{1,40}["'`rn])[^\s"'`<>])+""")
+# An id under the name of one.
+_ID = rf"""(?<![\w$./@-])(?:{_QUOTE})?(?i:uid|guid|id|uniquename|(?:volume|vol)[_-]?(?:name|handle)
+    |[\w-]*?(?:pod|trace|volume|vol|container|sandbox|disk|node|activity|request|image|device|object|op)[_-]?u?u?id)
+    (?:{_QUOTE})?[ \t]*[:=](?:[ \t]|\\{{0,40}}["'`{{])*\{{?(?:kubernetes\.io/csi/[\w.-]+\^|[a-z]+://)?(?:{_UUID}|[0-9a-f]{{64}})(?![\w.-])"""
+# The name of a field, with the sign behind it.
+_FIELD = rf"""(?:(?P<name_quote>{_QUOTE})(?P<quoted>[\w$@][\w $./@\[\]:-]*?)(?P=name_quote)[ \t]*(?::=|[=-]>|==?|:)
+    |(?:-{{0,2}}|/)(?:\$?[Ee]nv:)?\.?(?P<name>[\w$@][\w$./@-]*)[ \t]*(?::=|==?(?!>)|(?:[=-]>|:)(?=[ \t]*{_QUOTE})))"""
+TOKEN = re.compile(
+    rf"""(?P<kept><\w{{1,10}},[ ]\d+>|\(redacted\)
+        |\\{{2,8}}\?\\{{1,8}}Volume\{{[0-9a-fA-F-]{{36}}\}}\\*
+        |\\{{1,40}}r\\{{1,40}}n|\\{{1,40}}[nt](?![a-z])
+        |{_ID})
+    |(?P<url>{URL.pattern})
+    |(?P<field>{_FIELD})
+    |(?P<glued>-(?!(?:path|plugin|pod|port|probe|provisioner)(?![A-Za-z0-9]))p\S{{3,}})   # -pSECRET
+    |(?P<mark>{_QUOTE})
+    |(?P<word>(?:(?!\\{{1,40}}["'`]|\\{{1,40}}r\\{{1,40}}n|\\{{1,40}}n(?![a-z])|["`]|'(?!\w))[^\s,;=()\[\]{{}}<>|&])+)""",
+    re.VERBOSE,
 )
-QUOTED = re.compile(r"""(?P<quote>\\{0,40}["'`])(?P<value>[^"'`\\]*)(?P=quote)""")
-# The end of a line; in a quoted text, where what follows can be a line of its own.
-LINE_END = re.compile(
-    r"""(\n|\\{1,40}r\\{1,40}n|\\{1,40}n(?:\\{1,40}t)*(?=\\{1,40}n|[ ]|[\[<#]|[\w.$-]{1,80}(?:\\{0,40}["'])?[ ]?[:=][ ]))"""
+# A value: in quotes, or to the next pair.
+IN_QUOTES = re.compile(rf"""[ \t]*(?P<quote>{_QUOTE})(?P<value>(?:(?!(?P=quote))[^\n])+)""")
+BARE = re.compile(
+    rf"""(?P<quote>)[ \t]*(?P<value>(?![\[{{(<])(?:(?![;&,|]\s*(?:{_QUOTE})?[\w.-]+(?:{_QUOTE})?\s*[=:])"""
+    rf"""(?!{_QUOTE}(?:[\s,;:}}\])>]|$))(?!</)[^\s])+)"""
 )
-LINE_BEGIN = re.compile(r"[ \t]*(?:-[ \t]+)*(?:export\s+|set\s+|\$env:)?")
-REST_OF_LINE = re.compile(r"""(?P<begin>[ \t]+)(?P<value>[^\s\[{("'&<`].*?)\s*$""")
+# A line of YAML, or of an ini file.
+LINE = re.compile(
+    rf"""(?P<quote>)[ \t]*(?:-[ \t]+)*(?:export\s+|set\s+|\$env:)?(?:{_QUOTE})?(?P<name>[\w$@.][\w$./@-]*)(?:{_QUOTE})?[ \t]*"""
+    r"""(?P<sign>:=|[=-]>|==?|:)[ \t]+(?P<value>[^\s\[{("'&<`].*)"""
+)
+PLACE = re.compile(r"[A-Za-z]:\\|[\\/]|[a-z]{2,8}://")

@@ -40,14 +40,12 @@ class Redactor:
         self._known_secrets = KnownSecrets(secrets)
         self._words = Words()
         self._logs = LogLines(self._words)
-        self._own_lines = LogLines(self._words, is_own=True)
-        self._messages = LogLines(self._words, is_own=True, judges_words=False)
+        self._own_lines = LogLines(self._words, judges_fields=False)
+        self._messages = LogLines(self._words, judges_fields=False, judges_words=False)
 
     def learn(self, names: Iterable[str]) -> None:
         """Names of the cluster's objects, which are harmless wherever they stand."""
         self._words.learn(names)
-        for lines in (self._logs, self._own_lines):
-            lines.forget()
 
     def redact_message(self, text: str) -> str:
         """A message of this collection: only known secrets and named ones are hidden."""
@@ -85,4 +83,4 @@ class Redactor:
         return self._redact_text(text)
 
     def _redact_text(self, text: str) -> str:
-        return self._own_lines.redact(self._known_secrets.hide(text))
+        return mask_controls(self._own_lines.redact(self._known_secrets.hide(text)))

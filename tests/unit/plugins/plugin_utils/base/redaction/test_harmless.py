@@ -19,7 +19,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.support.observe import
 from unit.plugins.plugin_utils.base.redaction.reader import part_survives
 
 HERE = Path(__file__).parent
-# Lines of csi-proxy, kubelet, containerd, drivers and sidecars from the issue threads that troubles.yml names, and of sc.exe, reg.exe, dir,
+# Lines of csi-proxy, kubelet, containerd, kube-apiserver, drivers and sidecars, from the issue threads that troubles.yml names, and of sc.exe, reg.exe, dir,
 # tasklist, mountvol and wevtutil as tests/lab/go/winland/conformance has them.
 KEPT = (HERE / "harmless.txt").read_text(encoding="utf-8").splitlines()
 TROUBLES = yaml.safe_load((HERE / "troubles.yml").read_text(encoding="utf-8"))

@@ -115,6 +115,20 @@ def test_an_object_nested_without_end_is_cut() -> None:
     assert Redactor().redact_objects("Pod", [{"metadata": {"name": "a"}, "spec": {"affinity": item}}])
 
 
+@pytest.mark.parametrize("character", ["\x1b", "\x9b", "\u202e", "\u2028"])
+@pytest.mark.parametrize("name", ["readiness/snapshot.json", "readiness/readiness.html", "csi-proxy.txt"])
+def test_no_file_of_the_archive_acts_on_a_terminal(name: str, character: str) -> None:
+    """The snapshot has texts of objects as they were read."""
+    text = (
+        json.dumps({"message": f"a {character} b", character: 1}, ensure_ascii=False)
+        if name.endswith("json")
+        else character
+    )
+    shown = Redactor().redact_file(name, text)
+    assert character not in shown
+    assert not name.endswith("json") or character not in str(json.loads(shown))
+
+
 def test_every_kind_that_gather_reads_is_listed() -> None:
     kinds = {
         "Node",
