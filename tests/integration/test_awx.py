@@ -202,13 +202,13 @@ def reached(running: Running, events: int) -> bool:
 
 
 @pytest.mark.parametrize(
-    "moments", [pytest.param(1, marks=pytest.mark.turn(0, 2)), pytest.param(MOMENTS, marks=pytest.mark.torture)]
+    "moments", [pytest.param(1, marks=pytest.mark.turn(2, 4)), pytest.param(MOMENTS, marks=pytest.mark.torture)]
 )
 def test_a_cancelled_upgrade_continues_within_a_minute_in_another_container(bench: Bench, moments: int) -> None:
     """Every other one is cancelled by Receptor; of the others the container is killed. Where there is one, this depends on the day."""
     has_the_driver(bench)
     dice, slowest, cut = random.Random(f"{SEED}-{moments}"), 0.0, 0
-    first = DAY // 2 % 2 if moments == 1 else 0
+    first = DAY // 4 % 2 if moments == 1 else 0
     for moment in range(first, first + moments):
         asked = {
             "kubewin_upgrade_name": f"moment-{moment}-of-{moments}",
@@ -308,7 +308,7 @@ def has_the_driver(bench: Bench) -> None:
     assert job.code == 0, job.screen
 
 
-@pytest.mark.turn(1, 2)
+@pytest.mark.turn(3, 4)
 def test_an_upgrade_that_was_approved_compares_its_data_in_another_container(bench: Bench) -> None:
     has_the_driver(bench)
     lab = bench.lab

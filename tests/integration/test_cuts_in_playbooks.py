@@ -123,7 +123,7 @@ def rig(installed: Rig) -> Iterator[Rig]:
 
 @pytest.mark.parametrize(
     "kind",
-    [pytest.param(kind, marks=pytest.mark.turn(day, 2)) for day, kind in enumerate(("request_lost", "reply_lost"))],
+    [pytest.param(kind, marks=pytest.mark.turn(day, 4)) for day, kind in enumerate(("request_lost", "reply_lost"))],
 )
 def test_a_connection_lost_in_the_swap(rig: Rig, kind: str) -> None:
     rig.front.add_fault("cut", Rule(kind, STOP, for_good=True))
@@ -136,7 +136,7 @@ def test_a_connection_lost_in_the_swap(rig: Rig, kind: str) -> None:
     rig.finish()
 
 
-@pytest.mark.turn(1, 2)
+@pytest.mark.turn(3, 4)
 def test_an_interpreter_killed_in_the_swap(rig: Rig) -> None:
     rig.front.add_fault("cut", Rule("killed", STOP, after_steps=3))
     run = rig.keep(NEW)
@@ -147,7 +147,7 @@ def test_an_interpreter_killed_in_the_swap(rig: Rig) -> None:
     rig.finish()
 
 
-@pytest.mark.turn(0, 2)
+@pytest.mark.turn(2, 4)
 def test_the_tasks_timeout_strikes_in_the_swap(rig: Rig) -> None:
     for seconds in longer(3):
         # The answer to the stop comes too late for the task.
@@ -165,7 +165,7 @@ def test_the_tasks_timeout_strikes_in_the_swap(rig: Rig) -> None:
     rig.finish()
 
 
-@pytest.mark.turn(1, 2)
+@pytest.mark.turn(1, 4)
 def test_ctrl_c_in_the_swap(rig: Rig) -> None:
     rig.front.add_fault("cut", Rule("delay", STOP, operation="Receive", delay_ms=20000))
     record = rig.folder / "interrupted.jsonl"
@@ -193,7 +193,7 @@ CONTAINERS = [
     pytest.param(
         Cancel("sc.exe stop", signal.SIGKILL, everyone=True, apart=True),
         id="stop-container",
-        marks=pytest.mark.turn(0, 2),
+        marks=pytest.mark.turn(0, 4),
     ),
     pytest.param(
         Cancel("sc.exe start", signal.SIGKILL, everyone=True, apart=True), id="start-container", marks=TORTURE

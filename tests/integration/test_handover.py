@@ -323,7 +323,7 @@ def late(
     return late_writes(lab, choice, begin, follow, stop=stop)
 
 
-@pytest.mark.turn(0, 2)
+@pytest.mark.turn(0, 4)
 def test_a_hand_over_that_stood_still_brings_no_plugin_back_after_another_one(taken_over: Lab, tmp_path: Path) -> None:
     found = late(taken_over, tmp_path, first("patch", "daemonsets"), "to_platform", stop=True)
     assert found

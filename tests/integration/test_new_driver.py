@@ -135,7 +135,7 @@ def test_the_guide_leads_to_a_driver_that_holds_what_every_driver_holds(checkout
     assert not re.search("gce|gke|google", page, re.IGNORECASE)
 
 
-@pytest.mark.turn(1, 2)
+@pytest.mark.turn(3, 4)
 def test_the_playbooks_deploy_it_and_a_second_run_changes_nothing(checkout: Path, one: Lab) -> None:
     variables = {"kubewin_drivers": KEY, "kubewin_create_cluster_objects": "yes"}
     inventory = one.state.inventories["ntlm-http"]

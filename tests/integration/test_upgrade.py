@@ -116,10 +116,10 @@ def nth_patch(name: str, number: int) -> Choice:
 @pytest.mark.parametrize(
     ("held", "following"),
     [
-        pytest.param(1, NEW, id="name", marks=pytest.mark.turn(0, 2)),
-        pytest.param(2, NEW, id="cordon", marks=pytest.mark.turn(1, 2)),
-        pytest.param(3, NEW, id="label removed", marks=pytest.mark.turn(0, 2)),
-        pytest.param(4, OLD, id="restored", marks=pytest.mark.turn(1, 2)),
+        pytest.param(1, NEW, id="name", marks=pytest.mark.turn(0, 4)),
+        pytest.param(2, NEW, id="cordon", marks=pytest.mark.turn(1, 4)),
+        pytest.param(3, NEW, id="label removed", marks=pytest.mark.turn(2, 4)),
+        pytest.param(4, OLD, id="restored", marks=pytest.mark.turn(3, 4)),
     ],
 )
 def test_a_node_write_that_arrives_while_the_next_run_changes_csi_proxy_is_refused(

@@ -99,7 +99,7 @@ def ready(old: Lab) -> Lab:
 NINE = {"openshift": "4.14", "wmco": "9.0.0"}
 
 
-@pytest.mark.turn(0, 2)
+@pytest.mark.turn(0, 4)
 def test_without_its_driver_an_upgrade_by_wmco_ends_before_the_first_node(old: Lab, tmp_path: Path) -> None:
     wanted = given(old, "nine", NINE, tmp_path, kubewin_upgrade_hook="wmco")
     # --check reports the same.
@@ -117,7 +117,7 @@ def test_without_its_driver_an_upgrade_by_wmco_ends_before_the_first_node(old: L
     assert {kubelet(old, node) for node in NODES} == {openshift.kubelet("8.1.0")}
 
 
-@pytest.mark.turn(1, 2)
+@pytest.mark.turn(1, 4)
 def test_wmco_8_to_9_with_in_tree_volumes_by_one_command_that_is_killed_and_given_again(
     ready: Lab, tmp_path: Path
 ) -> None:
@@ -275,7 +275,7 @@ def baselines(lab: Lab) -> set[str]:
 
 
 # With the story of WMCO before it, which ends the in-tree era of these nodes.
-@pytest.mark.turn(1, 2)
+@pytest.mark.turn(3, 4)
 def test_jobs_in_three_containers_carry_one_upgrade_out(ready: Lab, tmp_path: Path) -> None:
     """The first is killed in its owner's tasks, the second ends where a person has to look, the third compares the data.
 
@@ -367,7 +367,7 @@ def listening(ready: Lab) -> Iterator[FaultProxy]:
         yield proxy
 
 
-@pytest.mark.turn(0, 2)
+@pytest.mark.turn(2, 4)
 def test_a_node_is_waited_for_until_its_owner_has_upgraded_it_and_a_stubborn_budget_is_named(
     ready: Lab, listening: FaultProxy, tmp_path: Path
 ) -> None:
@@ -535,7 +535,7 @@ def test_each_write_of_an_upgrade_by_wmco_that_arrives_after_another_run_finishe
 @pytest.mark.parametrize(
     "number",
     [
-        pytest.param(1, marks=pytest.mark.turn(1, 2)),
+        pytest.param(1, marks=pytest.mark.turn(1, 4)),
         pytest.param(2, marks=pytest.mark.torture),
         pytest.param(3, marks=pytest.mark.torture),
     ],
@@ -556,7 +556,7 @@ def test_tasks_after_the_one_in_which_the_controller_slept_do_not_run(ready: Lab
     assert not ready.api.ok(LEASE)
 
 
-@pytest.mark.turn(0, 2)
+@pytest.mark.turn(0, 4)
 def test_no_task_begins_after_the_process_that_keeps_the_lease_was_killed(ready: Lab, tmp_path: Path) -> None:
     tasks = TaskFile(ready, "unkept", tmp_path)
     tasks.until_in_task(1)

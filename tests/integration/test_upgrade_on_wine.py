@@ -149,7 +149,7 @@ def test_upgrade_is_served_by_the_new_release(old: Rig) -> None:
 @pytest.mark.parametrize(
     ("program", "expected", "logged"),
     [
-        pytest.param("csiclient.exe", "1053", "", id="does not start", marks=pytest.mark.turn(0, 2)),
+        pytest.param("csiclient.exe", "1053", "", id="does not start", marks=pytest.mark.turn(2, 4)),
         # The task gives the pipes 45 s to appear.
         pytest.param(
             "mute.exe",

@@ -143,7 +143,7 @@ class Story:
 
 @pytest.mark.parametrize(
     "core",
-    [pytest.param(core, marks=pytest.mark.turn(0, 2) if core == MAIN else pytest.mark.torture) for core in lines()],
+    [pytest.param(core, marks=pytest.mark.turn(0, 4) if core == MAIN else pytest.mark.torture) for core in lines()],
 )
 def test_what_tasks_do_to_an_upgrade(four: Lab, tmp_path: Path, core: str) -> None:
     story = Story(four, tmp_path, core)
