@@ -20,10 +20,12 @@ attributes:
 options: {}
 attributes:
   check_mode:
+    description: Can run in C(check_mode) and return changed status prediction without modifying target.
     support: full
     details:
       - This action does not modify state.
   diff_mode:
+    description: Will return details on what has changed (or possibly needs changing in C(check_mode)), when in diff mode.
     support: N/A
     details:
       - This action does not modify state.

@@ -13,12 +13,10 @@ description:
   - Reports the csi-proxy of a node, its owner, its pipes, and problems for volumes on the node.
   - Only reads, with in-box commands over the host's own connection. Sets no facts.
 extends_documentation_fragment:
-  - kubewin.csi.attributes
   - kubewin.csi.attributes.info
   - kubewin.csi.windows
 attributes:
   check_mode:
-    support: full
     details: In check mode O(evidence) writes no file.
 options:
   evidence:

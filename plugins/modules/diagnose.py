@@ -16,11 +16,7 @@ description:
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - kubewin.csi.cluster
-  - kubewin.csi.attributes
   - kubewin.csi.attributes.info
-attributes:
-  check_mode:
-    support: full
 options:
   drivers:
     description: Drivers whose roles the account's rules are compared with.

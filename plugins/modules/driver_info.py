@@ -20,7 +20,6 @@ extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - kubewin.csi.cluster
   - kubewin.csi.driver
-  - kubewin.csi.attributes
   - kubewin.csi.attributes.info
 options:
   driver:

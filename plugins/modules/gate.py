@@ -22,12 +22,9 @@ extends_documentation_fragment:
   - kubewin.csi.cluster
   - kubewin.csi.driver.rollout
   - kubewin.csi.hosts
-  - kubewin.csi.attributes
   - kubewin.csi.attributes.info
 attributes:
   check_mode:
-    description: Can run in check mode.
-    support: full
     details: In check mode it checks once, does not wait, and does not fail on the result.
 options:
   nodes:

@@ -18,12 +18,9 @@ description:
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - kubewin.csi.cluster
-  - kubewin.csi.attributes
   - kubewin.csi.attributes.info
 attributes:
   check_mode:
-    description: Can run in check mode.
-    support: full
     details: In check mode no archive is written.
 options:
   output_dir:

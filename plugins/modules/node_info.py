@@ -17,7 +17,6 @@ description:
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - kubewin.csi.cluster
-  - kubewin.csi.attributes
   - kubewin.csi.attributes.info
 options:
   hosts:

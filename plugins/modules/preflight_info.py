@@ -20,12 +20,9 @@ extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - kubewin.csi.cluster
   - kubewin.csi.hosts
-  - kubewin.csi.attributes
   - kubewin.csi.attributes.info
 attributes:
   check_mode:
-    description: Can run in check mode.
-    support: full
     details: In check mode no file is written to O(output_dir).
 options:
   target:

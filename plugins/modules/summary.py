@@ -16,7 +16,6 @@ description:
   - Never fails. A task that fails sets no statistics, so let a task after this one fail.
   - Windows nodes without a host in the inventory, and hosts that were left out, are listed with the reason.
 extends_documentation_fragment:
-  - kubewin.csi.attributes
   - kubewin.csi.attributes.info
 options:
   result:

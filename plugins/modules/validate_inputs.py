@@ -17,7 +17,6 @@ description:
   - Returns the value of each input, without the prefix of its name, for the host that the playbook works on. A blank input has its default.
   - Contacts neither a host nor the cluster.
 extends_documentation_fragment:
-  - kubewin.csi.attributes
   - kubewin.csi.attributes.info
 options:
   playbook:
