@@ -21,8 +21,13 @@ from ansible.utils.vars import load_extra_vars
 from ..modules.validate_inputs import DOCUMENTATION
 from ..plugin_utils.actions import driver_options, variable_names
 from ..plugin_utils.actions.inputs import INPUTS, as_list, is_blank, is_on, list_wrong_inputs, parse_inputs
-from ..plugin_utils.actions.selection import ON_HOSTS, Selection, explain_missing_choice, explain_nothing_to_do
-from ..plugin_utils.actions.tags import wrong_tags
+from ..plugin_utils.actions.selection import (
+    ON_HOSTS,
+    Selection,
+    explain_missing_choice,
+    explain_nothing_to_do,
+    explain_wrong_tags,
+)
 from ..plugin_utils.base.documented import read_argument_spec
 from ..plugin_utils.base.screen import display_line
 from ..plugin_utils.catalog.registry import DRIVERS
@@ -163,9 +168,9 @@ class ActionModule(ActionBase):
             if host in windows and host in self._limited:
                 yield from self._find_other_values(playbook, host, values, used)
 
-    def _read_outside(self, host: str, variable_names: Collection[str]) -> dict[str, Any]:
+    def _read_outside(self, host: str, names: Collection[str]) -> dict[str, Any]:
         """Variables of a host that are set outside the playbook, without blank ones."""
-        values = {name: self._hostvars[host][name] for name in self._set_outside(host) if name in variable_names}
+        values = {name: self._hostvars[host][name] for name in self._set_outside(host) if name in names}
         return {name: value for name, value in values.items() if not is_blank(value)}
 
     def _find_other_values(
@@ -210,7 +215,7 @@ class ActionModule(ActionBase):
         )
         is_own_playbook = started.startswith("kubewin.csi.") or Path(started).resolve().parent == PLAYBOOKS
         if is_own_playbook and not further_playbooks:
-            yield from wrong_tags(playbook, run or (), self._task_vars.get("ansible_skip_tags") or ())
+            yield from explain_wrong_tags(playbook, run or (), self._task_vars.get("ansible_skip_tags") or ())
 
 
 def _refuse(result: Mapping[str, Any], message: str) -> dict[str, Any]:

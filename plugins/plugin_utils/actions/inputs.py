@@ -15,11 +15,9 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ..catalog.registry import DRIVERS
 from ..catalog.target import parse_target
-from ..drivers.options import is_toleration
+from ..drivers.options import NAMESPACE_NAME, OBJECT_NAME, is_toleration
 
 _BATCH = re.compile(r"[1-9][0-9]*%?")
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 # As the filter bool reads them.
 _YES = frozenset({"true", "yes", "on", "y", "t", "1"})
 _WORDS = _YES | {"false", "no", "off", "n", "f", "0"}
@@ -165,8 +163,8 @@ def _match_text(pattern: re.Pattern[str]) -> Callable[[object], bool]:
     return lambda value: value == "" or (isinstance(value, str) and pattern.fullmatch(value) is not None)
 
 
-_SPACE = Input("expected the name of a namespace", _match_text(_LABEL))
-_NODES = _declare_names("expected names of Nodes in lower case", _NAME)
+_SPACE = Input("expected the name of a namespace", _match_text(NAMESPACE_NAME))
+_NODES = _declare_names("expected names of Nodes in lower case", OBJECT_NAME)
 _IMAGE = Input("expected an image without spaces", lambda value: isinstance(value, str) and not re.search(r"\s", value))
 _TOLERATIONS = Input(
     "expected tolerations as in a pod, such as [{key: team, operator: Exists}]",
@@ -361,7 +359,7 @@ INPUTS: dict[str, Input] = {
         ),
         replace=Input(
             "expected namespace/name of a DaemonSet",
-            _match_text(re.compile(f"{_LABEL.pattern}/[a-z0-9][-.a-z0-9]{{0,252}}")),
+            _match_text(re.compile(f"{NAMESPACE_NAME.pattern}/[a-z0-9][-.a-z0-9]{{0,252}}")),
         ).of(
             "The other DaemonSet as C(namespace/name). Required for C(to_kubewin), and for C(to_platform) if several "
             "provide the driver."
@@ -371,7 +369,7 @@ INPUTS: dict[str, Input] = {
         "diagnose",
         workload=Input(
             "expected namespace/name of a pod or of its controller",
-            _match_text(re.compile(f"{_LABEL.pattern}/{_NAME.pattern}")),
+            _match_text(re.compile(f"{NAMESPACE_NAME.pattern}/{OBJECT_NAME.pattern}")),
         ).of("Diagnose one workload alone: C(namespace/name) of a pod or of its controller, such as C(shop/orders-0)."),
     ),
     **_assign_playbooks(
@@ -429,14 +427,14 @@ INPUTS: dict[str, Input] = {
         ),
         upgrade_tasks=_PATH.of("Task file that upgrades the node C(kubewin_upgrade_node). Required with C(tasks)."),
         upgrade_nodes=_NODES.of("Upgrade these Nodes only, in this order. Upgrade other Nodes under another name."),
-        upgrade_canary=Input("expected the name of a Node", _match_text(_NAME)).of(
+        upgrade_canary=Input("expected the name of a Node", _match_text(OBJECT_NAME)).of(
             "First Node. Defaults to the Node with the fewest volumes."
         ),
-        upgrade_pause=_declare_names("expected canary, batches or names of Nodes", _NAME).of(
+        upgrade_pause=_declare_names("expected canary, batches or names of Nodes", OBJECT_NAME).of(
             "Where the run pauses for an approval: C(canary) (after it), C(batches) (before each), or names of Nodes "
             "(before each of them). Separate several with commas."
         ),
-        upgrade_confirmed=_declare_names("expected pauses as named by the run that ended there", _NAME).of(
+        upgrade_confirmed=_declare_names("expected pauses as named by the run that ended there", OBJECT_NAME).of(
             "Approved pauses, as the paused run named them, such as C(canary). Set it beside C(kubewin_upgrade_pause);"
             " the journal keeps it."
         ),

@@ -1,11 +1,11 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the inventory, --limit and the inputs leave a playbook something to do. Pure."""
+"""Whether the inventory, --limit, --tags and the inputs leave a playbook something to do. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ..catalog.registry import DRIVERS
@@ -13,6 +13,8 @@ from .inputs import as_list, is_on
 
 # Those that work on Windows hosts; the others go over the cluster from localhost alone.
 ON_HOSTS = frozenset({"diagnose", "enable_csi", "gather", "preflight", "remove", "status", "verify"})
+# The playbooks that have tags.
+TAGS: Mapping[str, tuple[str, ...]] = {"enable_csi": ("check", "proxy", "driver", "gate", "summary")}
 _WHOLE = {
     "build_csi_proxy": "builds on this machine",
     "handover": "hands over all nodes of a driver, one by one",
@@ -101,3 +103,16 @@ def explain_missing_choice(playbook: str, inputs: Mapping[str, object], chosen: 
             f"kubewin_convert_claims is {inputs.get('kubewin_convert_claims') or 'not given'}, expected claims. "
             "Name them as namespace/name, for example -e kubewin_convert_claims=shop/data-db-0."
         )
+
+
+def explain_wrong_tags(playbook: str, run: Iterable[str], skip: Iterable[str]) -> Iterator[str]:
+    """A sentence for each tag of --tags and --skip-tags that the playbook does not have: Ansible runs nothing for it, and ends with success.
+
+    run: without --tags it is all.
+    """
+    playbook_tags = TAGS.get(playbook, ())
+    expected = f", expected {', '.join(playbook_tags[:-1])} or {playbook_tags[-1]}." if playbook_tags else ""
+    for option, tags in (("--tags", [tag for tag in run if tag != "all"]), ("--skip-tags", skip)):
+        for tag in dict.fromkeys(tags):
+            if tag not in playbook_tags:
+                yield f"{option} is {tag}" + (expected or f", but {playbook} has no tags. Run without {option}.")

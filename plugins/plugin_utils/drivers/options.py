@@ -17,8 +17,8 @@ from ..base.text import join_lines
 from .model import DriverRequest
 
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+NAMESPACE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+OBJECT_NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]*")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}")
 _KEY = re.compile(r"([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
@@ -63,9 +63,9 @@ def is_toleration(toleration: Mapping[str, Any]) -> bool:
 def _list_wrong_values(desired: DriverRequest) -> Iterator[tuple[str, Any, str]]:
     """Option, value and what is expected."""
     checks: list[tuple[re.Pattern[str], str, Iterable[tuple[str, Any]]]] = [
-        (_LABEL, _NAMESPACE, [("namespace", desired.namespace)]),
-        (_NAME, _OBJECT, [("priority_class", desired.priority_class), ("storage_class.name", desired.storage_class.get("name"))]),
-        (_NAME, _OBJECT, [("image_pull_secrets", name) for name in desired.image_pull_secrets]),
+        (NAMESPACE_NAME, _NAMESPACE, [("namespace", desired.namespace)]),
+        (OBJECT_NAME, _OBJECT, [("priority_class", desired.priority_class), ("storage_class.name", desired.storage_class.get("name"))]),
+        (OBJECT_NAME, _OBJECT, [("image_pull_secrets", name) for name in desired.image_pull_secrets]),
         (_IMAGE, "expected an image reference", [("image_mirror", desired.image_mirror), *_list_role_values("images", desired.images)]),
         (_DIGEST, "expected sha256: and 64 hexadecimal digits", _list_role_values("image_digests", desired.image_digests)),
         (_SHARE, "expected a number of nodes or a percentage", [("max_unavailable", desired.max_unavailable)]),

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.tags import TAGS, wrong_tags
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.selection import TAGS, explain_wrong_tags
 
 PLAYBOOKS = Path(__file__).parents[5] / "playbooks"
 EXPECTED = "expected check, proxy, driver, gate or summary."
@@ -31,7 +31,7 @@ NOTHING = "{option} is {tag}, but verify has no tags. Run without {option}."
     ],
 )
 def test_an_unknown_tag_is_refused(playbook: str, run: list[str], skip: list[str], expected: list[str]) -> None:
-    assert list(wrong_tags(playbook, run, skip)) == expected
+    assert list(explain_wrong_tags(playbook, run, skip)) == expected
 
 
 def test_the_tags_are_those_of_the_playbooks() -> None:
