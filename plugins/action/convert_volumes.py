@@ -23,6 +23,7 @@ class ActionModule(ClusterAction):
 
     argument_spec = read_argument_spec(DOCUMENTATION)
     remainder = "Run again to continue, or roll back"
+    _results: Sequence[ConversionResult] = ()
 
     def work(self, options: Mapping[str, Any]) -> None:
         """Return the state of each claim; failed if one is refused or could not be converted."""
@@ -30,7 +31,7 @@ class ActionModule(ClusterAction):
         client = self.connect(options)
         refuse(client, request)
         runs = Conversions(client, request, self.show)
-        results = runs.prepare()
+        self._results = results = runs.prepare()
         done = False
         try:
             self._convert(runs, results)
@@ -38,21 +39,22 @@ class ActionModule(ClusterAction):
         finally:
             for warning in runs.warnings:
                 self.warn(warning)
-            states = [result.as_dict() for result in results]
-            self.display("", *describe_states(states, check=self.check_mode))
-            # Ansible prints all that a failed task returns, and the states are on the screen already.
-            self.result["results"] = states if done else shorten_states(states)
+            self.display("", *describe_results(results, check=self.check_mode))
+            # Ansible prints all that a failed task returns, and the rest is on the screen already.
+            self.result["results"] = [
+                result.as_dict() if done else {"claim": result.desired.title, "status": result.status}
+                for result in results
+            ]
 
     def sum_up(self) -> None:
         """While a conversion can be rolled back, name both ways to end it."""
         next_playbook = f"convert_volumes -e kubewin_convert_claims={','.join(self.inputs['convert_claims'])}"
-        states = self.result.get("results") or []
         if self.check_mode or self.result.get("failed"):
             self.result.update(lines=[], next=[next_playbook])
         if self.check_mode:
             return
-        self.set_statistic("kubewin_convert", {state["claim"]: state["status"] for state in states})
-        claims = [state["claim"] for state in states if state["status"] == "reversible"]
+        self.set_statistic("kubewin_convert", {result.desired.title: result.status for result in self._results})
+        claims = [result.desired.title for result in self._results if result.status == "reversible"]
         end = f"convert_volumes -e kubewin_convert_claims={','.join(claims)} -e"
         text = f"Check the workloads of {', '.join(claims)}. Then make the conversion final, or roll it back."
         ends = [f"{end} kubewin_convert_final=true", f"{end} kubewin_convert_roll_back=true"]
@@ -88,19 +90,14 @@ def refuse(client: Client, request: RunOptions) -> None:
     require_roles(client, bindings, "a conversion")
 
 
-def describe_states(results: Sequence[Mapping[str, Any]], *, check: bool) -> Iterator[str]:
+def describe_results(results: Sequence[ConversionResult], *, check: bool) -> Iterator[str]:
     """Each claim with its state, and below it what would be done and has to be known, or what was done."""
     for result in results:
-        volume = f" (volume {result['volume']}, {result['handle']})" if result.get("volume") and not check else ""
-        state = result["status"].replace("_", " ")
-        yield f"{result['claim']}: {state}" + (f", {result['msg']}" if result.get("msg") else "") + volume
+        record, state = result.record, result.status.replace("_", " ")
+        volume = f" (volume {record.volume}, {record.target_handle})" if record and not check else ""
+        yield f"{result.desired.title}: {state}" + (f", {result.message}" if result.message else "") + volume
         if check:
-            yield from (f"  note: {finding['message']}" for finding in result.get("findings") or ())
-            yield from (f"  {step['description']}" for step in result.get("plan") or ())
+            yield from (f"  note: {finding.message}" for finding in result.findings)
+            yield from (f"  {step['description']}" for step in result.plan)
         else:
-            yield from (f"  {action}" for action in result.get("actions") or ())
-
-
-def shorten_states(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What a failed task returns of each claim; the rest is on the screen."""
-    return [{"claim": result["claim"], "status": result["status"]} for result in results]
+            yield from (f"  {action}" for action in result.actions)

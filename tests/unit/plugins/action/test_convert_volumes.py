@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.action.convert_volumes import ActionModule, describe_states
+from ansible_collections.kubewin.csi.plugins.action.convert_volumes import ActionModule, describe_results
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.errors import TaskError
 from unit.plugins.plugin_utils.convert.test_run import store_of
 
@@ -21,6 +21,6 @@ def test_check_mode_shows_the_refusal_in_place_of_steps() -> None:
     with pytest.raises(TaskError, match=r"pv-1 was created by another client \(uid made-by-hand\)") as caught:
         action._convert(conversions, [result])
     assert (caught.value.reason, action.result["changed"]) == ("foreign_volume", False)
-    lines = list(describe_states([result.as_dict()], check=True))
+    lines = list(describe_results([result], check=True))
     assert len(lines) == 1
     assert lines[0].startswith("shop/data-db-0: failed, PersistentVolume pv-1 was created")
