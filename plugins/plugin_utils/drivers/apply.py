@@ -34,6 +34,19 @@ class DeployRequest:
     options: RollOptions
     hosts: Sequence[RolloutHost] = ()
 
+    @property
+    def plugin(self) -> dict[str, Any]:
+        """The definition of the DaemonSet."""
+        return find_daemon_set(list(self.definitions))
+
+    @property
+    def name(self) -> str:
+        return str(self.plugin["metadata"]["name"])
+
+    @property
+    def namespace(self) -> str:
+        return str(self.plugin["metadata"]["namespace"])
+
 
 @dataclass(frozen=True, slots=True)
 class DeployPlan:
@@ -72,32 +85,30 @@ class Deployment:
 
 def plan(client: Client, request: DeployRequest) -> DeployPlan:
     """Compare with the cluster. ClusterError roll_refused or canary_failed if a rolling update must not begin."""
-    plugin = find_daemon_set(list(request.definitions))
-    name, namespace = str(plugin["metadata"]["name"]), str(plugin["metadata"]["namespace"])
     outcome, options = Applier(client).plan(request.definitions), request.options
     change = next(change for change in outcome.changes if change.kind == "DaemonSet")
-    live = None if change.action == "create" else client.get(kinds.DAEMON_SET, name, namespace)
+    live = None if change.action == "create" else client.get(kinds.DAEMON_SET, request.name, request.namespace)
     if live is None or not is_absent_or_ours(live) or (change.action == "none" and _is_rolled_out(live)):
         return DeployPlan(request.definitions, outcome, options)
-    view = _make_view(client, request, plugin)
+    view = _make_view(client, request)
     view.load()
     picture = view.picture({**live, "spec": change.after["spec"]})
     evaluation = evaluate(picture, GateRules())
     state = find_state(picture, evaluation, options)
     failed = FailedTemplate.from_object(live)
     if failed is not None and failed.template == hash_template(change.after) and failed.node in state.expected:
-        options = _retry_canary(failed, options, state, f"DaemonSet {namespace}/{name}")
+        options = _retry_canary(failed, options, state, f"DaemonSet {request.namespace}/{request.name}")
         state = find_state(picture, evaluation, options)
     same_template = live["spec"]["template"] == change.after["spec"]["template"]
     if not same_template and not state.order and state.outdated_elsewhere and not state.down:
         # The first run with Nodes of the DaemonSet applies the template, and checks it there.
-        other_definitions = [item for item in request.definitions if item is not plugin]
+        other_definitions = [item for item in request.definitions if item is not request.plugin]
         outcome = Applier(client).plan(other_definitions)
         return DeployPlan(other_definitions, outcome, options, state)
     if state.old or not same_template:
-        kept = _find_kept(client, request, plugin)
-        refused = list_refusals(picture, evaluation, state, kept, lambda: _list_uses(client, request))
-        refused += _find_missing_access(client, namespace) if state.old else ()
+        kept = _find_kept(client, request)
+        refused = list_refusals(picture, evaluation, state, kept, lambda: read_uses(client, request.driver))
+        refused += _find_missing_access(client, request.namespace) if state.old else ()
         if refused:
             raise ClusterError("\n".join(refused), "roll_refused")
     return DeployPlan(request.definitions, outcome, options, state)
@@ -123,11 +134,9 @@ def deploy(client: Client, request: DeployRequest, notify: Notify, applied: Call
     deploy_plan = plan(client, request)
     if deploy_plan.state is None or not deploy_plan.needs_lease:
         return _apply(client, deploy_plan, applied)
-    plugin = find_daemon_set(list(request.definitions))
-    name, namespace = str(plugin["metadata"]["name"]), str(plugin["metadata"]["namespace"])
     # As long as another run may take for all Nodes, one after the other.
     wait_timeout = request.options.node_timeout * max(1, len(deploy_plan.state.expected))
-    with hold_lease(client, namespace, name, notify, wait_timeout) as bound:
+    with hold_lease(client, request.namespace, request.name, notify, wait_timeout) as bound:
         # While Nodes restart, so may the API server.
         bound.retry_for = max(bound.retry_for, request.options.node_timeout)
         deploy_plan = plan(bound, request)
@@ -137,10 +146,10 @@ def deploy(client: Client, request: DeployRequest, notify: Notify, applied: Call
         after = next(change.after for change in deployment.outcome.changes if change.kind == "DaemonSet")
         roller = Roller(
             bound,
-            lambda: _make_view(bound, request, plugin),
-            plugin,
+            lambda: _make_view(bound, request),
+            request.plugin,
             deploy_plan.options,
-            lambda: _find_kept(bound, request, plugin),
+            lambda: _find_kept(bound, request),
             notify,
         )
         return replace(deployment, roll=roller.run(after))
@@ -157,21 +166,19 @@ def _apply(client: Client, deploy_plan: DeployPlan, applied: Callable[[Outcome],
     )
 
 
-def _make_view(client: Client, request: DeployRequest, plugin: Mapping[str, Any]) -> RolloutView:
-    metadata = plugin["metadata"]
-    return RolloutView(client, RolloutTarget(request.driver, metadata["namespace"], metadata["name"]), request.hosts)
+def _make_view(client: Client, request: DeployRequest) -> RolloutView:
+    return RolloutView(client, RolloutTarget(request.driver, request.namespace, request.name), request.hosts)
 
 
-def _find_kept(client: Client, request: DeployRequest, plugin: Mapping[str, Any]) -> dict[str, str]:
+def _find_kept(client: Client, request: DeployRequest) -> dict[str, str]:
     """Nodes whose plugin must not change its mode now: those with volumes of a driver that cannot take them along."""
-    driver, mode = request.driver, _read_mode(plugin)
+    driver, mode = request.driver, _read_mode(request.plugin)
     if mode not in driver.drain_to:
         return {}
-    namespace = plugin["metadata"]["namespace"]
-    pods = client.list(kinds.POD, namespace, label_selector=build_selector(plugin)).items
+    pods = client.list(kinds.POD, request.namespace, label_selector=build_selector(request.plugin)).items
     changing = {pod["spec"].get("nodeName") for pod in pods if _read_mode(pod) not in ("", mode)}
     kept: dict[str, str] = {}
-    for node, sign in _list_uses(client, request) if changing else ():
+    for node, sign in read_uses(client, driver) if changing else ():
         if node in changing:
             kept.setdefault(node, f"volumes of {driver.name} are in use, which mode {mode} cannot take over: {sign}")
     return kept
@@ -186,11 +193,6 @@ def _is_rolled_out(live: Mapping[str, Any]) -> bool:
 
 def _read_mode(item: Mapping[str, Any]) -> str:
     return str((item["metadata"].get("annotations") or {}).get(MODE, ""))
-
-
-def _list_uses(client: Client, request: DeployRequest) -> list[tuple[str, str]]:
-    """Nodes with volumes of the driver in use, and what shows it."""
-    return [(use.node, use.evidence) for use in read_uses(client, request.driver)]
 
 
 def _find_missing_access(client: Client, namespace: str) -> tuple[str, ...]:

@@ -12,8 +12,7 @@ any owner, and by volumes that were mounted through it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..catalog import in_tree
 from ..catalog.base import Driver
@@ -25,8 +24,7 @@ from ..kube.pod import is_finished, is_owned_by, list_claims, list_pipes
 _SHOWN = 20
 
 
-@dataclass(frozen=True, slots=True)
-class VolumeUse:
+class VolumeUse(NamedTuple):
     """One sign that a node uses a volume of the driver. evidence: as text, "pod shop/db-0 (claim data-db-0)"."""
 
     node: str
@@ -80,7 +78,7 @@ def find_uses(
         for name in (node.get("status") or {}).get("volumesInUse") or []:
             if name.startswith((csi, *prefixes)):
                 uses.add(VolumeUse(node["metadata"]["name"], f"the kubelet has {name.removeprefix(csi)} in use"))
-    return tuple(sorted(uses, key=lambda use: (use.node, use.evidence)))
+    return tuple(sorted(uses))
 
 
 def explain_refusal(driver: Driver, uses: Sequence[VolumeUse]) -> str:
