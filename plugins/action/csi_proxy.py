@@ -64,13 +64,11 @@ class ActionModule(WindowsAction):
     def read_run(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
         """Whether a planned driver uses csi-proxy on this host, and what the inputs decide."""
         host, plans = str(task_vars["inventory_hostname"]), read_plans(task_vars)
-        self._switches = {
-            plan["title"]: plan["switch"] for plan in plans if plan["switch"] and plan["switch"]["counters"]
-        }
+        self._switches = {plan.title: plan.switch for plan in plans if plan.switch and plan.switch["counters"]}
         matched = (task_vars.get("kubewin_nodes") or {}).get("matched") or {}
         # Before its Node is known by what the host reports, its name decides.
         node = matched.get(host) or read_variable(self._templar, task_vars, "kubewin_node_name") or host
-        needed = [plan for plan in plans if plan["pipes"] and node not in plan["unselected_nodes"]]
+        needed = [plan for plan in plans if plan.pipes and node not in plan.unselected_nodes]
         inputs = task_vars[INPUTS]
         allowed = {"allow_downgrade": inputs["allow_downgrade"]} if "allow_downgrade" in inputs else {}
         return {"needed": not plans or bool(needed), **allowed}

@@ -11,6 +11,7 @@ from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
 
+from ..plugin_utils.actions.results import CsiProxyState
 from ..plugin_utils.actions.secrets import collect_secrets
 from ..plugin_utils.actions.summary import brief
 from ..plugin_utils.base.files import write_whole
@@ -37,7 +38,7 @@ class ActionModule(WindowsAction):
         result = super().run(tmp, task_vars)
         ad_hoc = self._variables.get("ansible_play_name") == _AD_HOC
         if ad_hoc and not boolean(self._task.args.get("details", False), strict=False) and "csi_proxy" in result:
-            result["summary"] = brief(result.pop("csi_proxy"))
+            result["summary"] = brief(CsiProxyState.from_result(result.pop("csi_proxy")))
         return result
 
     def prepare(self, options: dict[str, Any]) -> model.Desired:

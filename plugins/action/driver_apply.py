@@ -22,7 +22,7 @@ from ..plugin_utils.drivers.rollout.snapshot import RolloutHost
 from ..plugin_utils.kube.apply import Outcome
 from ..plugin_utils.kube.client import Client
 from ..plugin_utils.kube.connect import find_driver
-from ..plugin_utils.kube.definitions import build_result, find_daemon_set, parse_definitions
+from ..plugin_utils.kube.definitions import build_result, parse_definitions
 
 
 class ActionModule(ClusterAction):
@@ -36,7 +36,7 @@ class ActionModule(ClusterAction):
     def read_run(self) -> dict[str, Any]:
         """The plan of the driver, and the hosts of the play, whose Nodes alone are changed."""
         hosts, driver = list_csi_proxies(self.task_vars), str(self._task.args["driver"])
-        (definition,) = [plan["definition"] for plan in read_plans(self.task_vars) if plan["driver"] == driver]
+        (definition,) = [plan.definition for plan in read_plans(self.task_vars) if plan.driver == driver]
         return {"definition": definition, "hosts": hosts, "nodes": list_read_nodes(hosts)}
 
     def work(self, options: Mapping[str, Any]) -> None:
@@ -51,11 +51,9 @@ class ActionModule(ClusterAction):
                 "configuration",
             )
         driver = find_driver(options["driver"])
-        definitions = parse_definitions(options["definition"])
-        metadata = find_daemon_set(definitions)["metadata"]
         request = DeployRequest(
             driver,
-            definitions,
+            parse_definitions(options["definition"]),
             RollOptions(
                 nodes=tuple(options["nodes"]),
                 batches=tuple(options["batches"]),
@@ -64,6 +62,7 @@ class ActionModule(ClusterAction):
             ),
             tuple(RolloutHost.from_option(host) for host in options["hosts"]),
         )
+        name = f"{request.namespace}/{request.name}"
         client = self.connect(options)
         if self.check_mode:
             planned = plan(client, request)
@@ -74,7 +73,7 @@ class ActionModule(ClusterAction):
                 self.result["roll"] = {**RollResult(RollStep("wait"), state, replaced).as_dict(), "step": "plan"}
             return
         try:
-            self._deploy(client, request, f"{metadata['namespace']}/{metadata['name']}")
+            self._deploy(client, request, name)
         except TaskError:
             # The callback prints all that a failed task returns.
             self.result.pop("diff", None)

@@ -36,4 +36,4 @@ class ActionModule(ClusterAction):
         if options["require"] and not planned.deployable:
             raise TaskError(planned.refusal, "refused")
         self.result.update(driver_plan=planned.as_dict(), definition=definition)
-        self.display(*describe_plan(planned.as_dict(), verbose=self.check_mode or self._display.verbosity > 0))
+        self.display(*describe_plan(planned, verbose=self.check_mode or self._display.verbosity > 0))

@@ -34,7 +34,7 @@ class ActionModule(ClusterAction):
         """The hosts of the play, without Nodes that the plan leaves out; what the playbook applied; Nodes that verify proved."""
         driver, hosts = str(self._task.args["driver"]), list_csi_proxies(self.task_vars)
         unselected = {
-            node for plan in read_plans(self.task_vars) if plan["driver"] == driver for node in plan["unselected_nodes"]
+            node for plan in read_plans(self.task_vars) if plan.driver == driver for node in plan.unselected_nodes
         }
         applied: dict[str, str] = {}
         for result in (self.task_vars.get("kubewin_applied") or {}).get("results") or ():

@@ -23,6 +23,7 @@ from ..plugin_utils.base.errors import TaskError
 from ..plugin_utils.base.files import write_whole
 from ..plugin_utils.base.redaction.redactor import Redactor
 from ..plugin_utils.base.redaction.structured import list_structure_names
+from ..plugin_utils.base.stored import serialize
 from ..plugin_utils.kube.errors import ClusterError
 from ..plugin_utils.preflight.facts.nodes import ObservedHost
 from ..plugin_utils.preflight.report import ReadinessOptions, name_cluster, report_readiness
@@ -112,10 +113,10 @@ def describe_host(host: HostResult) -> dict[str, Any]:
     return {
         "name": host.name,
         "node": host.node,
-        "problem": host.error or str(host.evidence.get("problem") or ""),
+        "problem": host.error or host.latest.problem,
         "csi_proxy": brief(host.state)[0] if host.state else "",
-        "findings": [dict(finding) for finding in host.state.get("findings") or ()],
-        "parts": [dict(part) for part in host.evidence.get("parts") or ()],
+        "findings": [serialize(finding) for finding in host.state.findings] if host.state else [],
+        "parts": host.latest.parts,
     }
 
 

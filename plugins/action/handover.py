@@ -71,5 +71,5 @@ class ActionModule(ClusterAction):
         planned, definition = plan_objects(client, driver, request)
         if not planned.deployable:
             raise TaskError(planned.refusal, "refused")
-        self.display(*describe_plan(planned.as_dict(), verbose=self.check_mode or self._display.verbosity > 0))
+        self.display(*describe_plan(planned, verbose=self.check_mode or self._display.verbosity > 0))
         return parse_definitions(definition)

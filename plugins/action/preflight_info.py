@@ -33,7 +33,7 @@ class ActionModule(ClusterAction):
         hosts = list_csi_proxies(self.task_vars)
         if not self._task.args.get("planned"):
             return {"hosts": hosts}
-        drivers = [{key: plan[key] for key in ("driver", "definition")} for plan in read_plans(self.task_vars)]
+        drivers = [{"driver": plan.driver, "definition": plan.definition} for plan in read_plans(self.task_vars)]
         return {"hosts": hosts, "run": {"drivers": drivers, "nodes": list_read_nodes(hosts)}}
 
     def work(self, options: Mapping[str, Any]) -> None:

@@ -49,7 +49,7 @@ class ActionModule(ActionBase):
         result["ansible_stats"] = {"data": {"kubewin_summary": summary}, "per_host": False, "aggregate": False}
         folder = (variables.get(INPUTS) or {}).get("output_dir")
         if folder and options["output_file"] and not check:
-            listed = {key: work[key] for key in _LISTED if key in work}
+            listed = {key: value for key, value in (options["result"] or {}).items() if key in _LISTED}
             self._write(result, {**summary, **listed}, folder, options["output_file"])
         return result
 

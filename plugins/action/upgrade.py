@@ -19,7 +19,7 @@ from ..modules import upgrade as module
 from ..modules import verify as verification
 from ..plugin_utils.actions.cluster_action import ClusterAction
 from ..plugin_utils.actions.conclusion import describe_failure
-from ..plugin_utils.actions.host_results import describe_unusable
+from ..plugin_utils.actions.host_results import describe_unusable, read_inventory
 from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ..plugin_utils.base.errors import TaskError
 from ..plugin_utils.data.run import DataRun, check_options
@@ -55,13 +55,10 @@ class ActionModule(ClusterAction):
     def read_run(self) -> dict[str, Any]:
         """What the step needs of the hosts of the run: their Nodes, the results of your tasks, and why the play ended early."""
         step, hostvars = self._task.args["step"], self.task_vars["hostvars"]
-        host_variables = [hostvars[host] for host in self.inputs["windows"]]
-        matched: Mapping[str, str] = next(
-            (variables["kubewin_nodes"]["matched"] for variables in host_variables if "kubewin_nodes" in variables), {}
-        )
-        batch = self.task_vars["ansible_play_batch"]
+        hosts, batch = read_inventory(self.task_vars), self.task_vars["ansible_play_batch"]
+        matched = {host.name: host.node for host in hosts if host.is_matched}
         if step == "prepare":
-            self.show(*describe_unusable(self.task_vars))
+            self.show(*describe_unusable(hosts))
             named = ".".join(f"{key}-{release}" for key, release in self.inputs["upgrade_target"].items())
             return {"hosts": matched, "name": self.inputs["upgrade_name"] or named or "nodes"}
         if step == "begin":
@@ -71,8 +68,8 @@ class ActionModule(ClusterAction):
         if step == "follow":
             return {}
         steps = ("kubewin_upgrade_begun", "kubewin_upgrade_finished", "kubewin_upgrade_followed")
-        hosts = (*host_variables, self.task_vars)
-        messages = [(variables.get(name) or {}).get("msg") for name in steps for variables in hosts]
+        scopes = [*(hostvars[host.name] for host in hosts), self.task_vars]
+        messages = [(variables.get(name) or {}).get("msg") for name in steps for variables in scopes]
         return {"failures": list(dict.fromkeys(filter(None, messages)))}
 
     def sum_up(self) -> None:
@@ -89,7 +86,7 @@ class ActionModule(ClusterAction):
             self.set_statistic("kubewin_upgrade", {"name": name, "data": self.result.get("data") or [], **state})
             self.result["outcome"] = "failed" if failed else "paused" if ending == "paused" else "done"
             if ending == "paused":
-                self.result["lines"] = [*self.result["lines"], *describe_unusable(self.task_vars)]
+                self.result["lines"] = [*self.result["lines"], *describe_unusable(read_inventory(self.task_vars))]
 
     def work(self, options: Mapping[str, Any]) -> None:
         """Perform the step; failed unless the play may go on to its next task."""

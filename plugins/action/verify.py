@@ -31,8 +31,7 @@ class ActionModule(ClusterAction):
             raise TaskError("\n".join(unread), "host_unusable")
         if errors := [host.unmatched for host in self._hosts if host.unmatched]:
             raise TaskError("\n".join(dict.fromkeys(errors)), "host_unmatched")
-        matches = [(host.nodes.get("matched") or {}).get(host.name) for host in self._hosts]
-        return {"nodes": [node for node in matches if node]}
+        return {"nodes": [host.node for host in self._hosts if host.is_matched]}
 
     def sum_up(self) -> None:
         """The drivers with their proven Nodes. The gate of a later run counts these; in an AWX workflow it gets the statistic."""
@@ -63,11 +62,13 @@ def list_unread(hosts: Sequence[HostResult]) -> list[str]:
 
 def list_doubts(host: HostResult) -> list[str]:
     """Why the next volume will not be mounted on a host, although some are proven now."""
-    service, doubts = host.state.get("service") or {}, []
-    if service and not host.state["serving"]:
+    state, doubts = host.state, list[str]()
+    if state is None:
+        return []
+    if state.service and not state.serving:
         doubts.append(
-            f"csi-proxy is {service['state']} and does not serve. The next mount of a volume fails there, whatever this "
+            f"csi-proxy is {state.service} and does not serve. The next mount of a volume fails there, whatever this "
             "run proved. Run enable_csi."
         )
-    doubts += [finding["message"] for finding in host.state.get("findings") or () if finding["severity"] == "blocker"]
+    doubts += [finding.message for finding in state.findings if finding.severity == "blocker"]
     return [f"{host.name}: {doubt}" for doubt in doubts]

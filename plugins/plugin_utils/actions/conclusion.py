@@ -11,73 +11,76 @@ from typing import Any
 
 from ..base.start import INPUTS
 from .commands import Invocation, lacks_extra_variables, render_command, repeat_invocation
-from .host_results import describe_left_cordons, describe_removal, read_facts
-from .summary import RunFacts, describe_unread_hosts, has_remaining_work, render_ending, render_summary, summarize
+from .host_results import describe_left_cordons, describe_removal
+from .results import NodeMatch, RunWork
+from .summary import (
+    RunFacts,
+    describe_unread_hosts,
+    has_remaining_work,
+    read_facts,
+    render_ending,
+    render_summary,
+    summarize,
+)
 
 
-def read_work(options: Mapping[str, Any], variables: Mapping[str, Any], *, check: bool, refusal: str) -> dict[str, Any]:
-    """What the run did, as the result of a task: lines, next, outcome, changed, msg (why it failed) and failure_place (where the screen has it).
-
-    options: of the module summary. variables: of its task. refusal: why the run may not go on, or empty.
-    """
-    work = dict(options["result"] or {})
+def read_work(options: Mapping[str, Any], variables: Mapping[str, Any], *, check: bool, refusal: str) -> RunWork:
+    """What the run did. options: of the module summary. variables: of its task. refusal: why the run may not go on, or empty."""
+    work = RunWork.from_result(options["result"] or {})
     if options["removed"]:
         work = describe_removal(variables, check=check, failed=options["rescue"])
     if options["rescue"]:
-        work = {"lines": (), "changed": True} | (work if options["removed"] else {}) | _describe_failed_tasks(variables)
-        if options["outcome"] == "refused" or not work["changed"]:
+        failed = _describe_failed_tasks(variables)
+        work = replace(failed, lines=work.lines, changed=work.changed) if options["removed"] else failed
+        if options["outcome"] == "refused" or not work.changed:
             # The run has not changed a Node since it read them.
             left_cordons = describe_left_cordons(_read_nodes(variables))
-            work["msg"] = "\n".join(dict.fromkeys([*work["msg"].split("\n"), *left_cordons]))
+            work = replace(work, message="\n".join(dict.fromkeys([*work.message.split("\n"), *left_cordons])))
     if refusal or (options["rescue"] and options["nodes"]):
         # Behind the state of every node, the message of the task is far above.
-        work["failure_place"] = ""
-    return {**work, "msg": refusal or str(work.get("msg") or "")}
+        work = replace(work, failure_place="")
+    return replace(work, message=refusal or work.message)
 
 
 def conclude(
-    options: Mapping[str, Any], variables: Mapping[str, Any], work: Mapping[str, Any], run: Invocation, *, check: bool
+    options: Mapping[str, Any], variables: Mapping[str, Any], work: RunWork, run: Invocation, *, check: bool
 ) -> tuple[dict[str, Any], str]:
     """The summary of the run, and its text to print, empty if there is nothing to print. work: of read_work."""
     inputs: Mapping[str, Any] = variables.get(INPUTS) or {}
     is_status = inputs.get("playbook") == "status"
     facts = read_facts(variables) if options["nodes"] else RunFacts()
     # Other playbooks refuse that before their first change.
-    unread = describe_unread_hosts(facts) if options["accept_unproven"] and not work["msg"] else ""
-    failure = repeat_invocation(work["msg"] or unread, run)
-    summary: dict[str, Any] = {"lines": list(work.get("lines") or ()), "failure": failure}
+    unread = describe_unread_hosts(facts) if options["accept_unproven"] and not work.message else ""
+    failure = repeat_invocation(work.message or unread, run)
+    summary = summarize(facts, failure)
+    following = work.next or ([inputs["playbook"]] if failure and "playbook" in inputs else options["next"])
     if options["nodes"]:
-        summary = summarize(facts, failure)
-    following = work.get("next") or ([inputs["playbook"]] if failure and "playbook" in inputs else options["next"])
-    if options["nodes"]:
-        is_incomplete = summary["verdict"] == "not checked" or any(host["left_out"] for host in facts.hosts)
+        is_incomplete = summary.verdict == "not checked" or any(host.left_out for host in facts.hosts)
         if failure or has_remaining_work(facts, options["accept_unproven"], check=check):
             # Diagnose names what to fix first, which is not always work of enable_csi.
             following = ["diagnose" if is_status or unread else "enable_csi"]
         elif is_status and is_incomplete:
             following = ["diagnose"]
     commands = _render_commands(
-        replace(run, limit="") if work.get("without_limit") else run, following, keep_dry_run=bool(failure)
+        replace(run, limit="") if work.without_limit else run, following, keep_dry_run=bool(failure)
     )
     repeats_itself = bool(following) and following[0].split()[0] == inputs.get("playbook")
     # A task that failed may name another form of the command, which helps.
-    repeats = repeats_itself and not (options["rescue"] and work.get("next"))
-    ending = render_ending(failure, commands, str(work.get("failure_place") or ""), repeats=repeats)
+    repeats = repeats_itself and not (options["rescue"] and work.next)
+    ending = render_ending(failure, commands, work.failure_place, repeats=repeats)
     if options["nodes"]:
         left_cordons = describe_left_cordons(_read_nodes(variables)) if is_status else []
         text = render_summary(summary, ["", *left_cordons, *ending] if left_cordons else ending, check=check)
+        data = summary.as_dict()
     else:
-        text = "\n".join([*summary["lines"], *ending])
-    summary.update(next=commands, outcome=_choose_outcome(options, work, failure, check=check))
-    return summary, repeat_invocation(text, run)
-
-
-def _choose_outcome(options: Mapping[str, Any], work: Mapping[str, Any], failure: str, *, check: bool) -> str:
-    outcome = options["outcome"] or work.get("outcome")
-    if failure and (check or not (outcome or work.get("changed", True))):
+        text = "\n".join([*work.lines, *ending])
+        data = {"lines": list(work.lines), "failure": failure}
+    outcome = options["outcome"] or work.outcome
+    if failure and (check or not (outcome or work.changed)):
         # A dry run changes nothing, so it can only be refused.
-        return "refused"
-    return str(outcome or ("failed" if failure else "done"))
+        outcome = "refused"
+    data.update(next=commands, outcome=outcome or ("failed" if failure else "done"))
+    return data, repeat_invocation(text, run)
 
 
 def _render_commands(run: Invocation, following: Sequence[str], *, keep_dry_run: bool) -> list[str]:
@@ -90,14 +93,11 @@ def _render_commands(run: Invocation, following: Sequence[str], *, keep_dry_run:
 
 def _read_nodes(variables: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
     """The Nodes that the run read, by name."""
-    return (variables.get("kubewin_nodes") or {}).get("nodes") or {}
+    return NodeMatch.from_result(variables.get("kubewin_nodes")).nodes
 
 
-def _describe_failed_tasks(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Why the task before a rescue failed (msg), where its message is, which Ansible printed, and what it says to run next.
-
-    It may have failed on other hosts alone.
-    """
+def _describe_failed_tasks(variables: Mapping[str, Any]) -> RunWork:
+    """Why the task before a rescue failed, which Ansible printed, and what it says to run next. It may have failed on other hosts alone."""
     hosts = {host: variables["hostvars"][host] for host in variables["ansible_play_hosts_all"]}
     failed = {
         host: host_variables for host, host_variables in hosts.items() if "ansible_failed_result" in host_variables
@@ -110,11 +110,11 @@ def _describe_failed_tasks(variables: Mapping[str, Any]) -> dict[str, Any]:
         texts.append((f"{host}: " if host else "") + describe_failure(result, task))
         tasks.append(repr(task))
         following += result.get("next") or ()
-    return {
-        "msg": "\n".join(texts),
-        "failure_place": f"see the message of the task {' and '.join(dict.fromkeys(tasks))} above.",
-        "next": list(dict.fromkeys(following)),
-    }
+    return RunWork(
+        message="\n".join(texts),
+        failure_place=f"see the message of the task {' and '.join(dict.fromkeys(tasks))} above.",
+        next=list(dict.fromkeys(following)),
+    )
 
 
 def describe_failure(result: Mapping[str, Any], task: str) -> str:

@@ -21,7 +21,6 @@ from ..drivers.observe import read_snapshot
 from ..drivers.plan import DriverPlan, plan_driver
 from ..drivers.removal_observe import read_uses
 from ..kube.client import Client
-from .host_results import list_warnings
 
 TEMPLATES = Path(__file__).resolve().parents[3] / "roles" / "csi_driver" / "templates"
 
@@ -47,8 +46,7 @@ def plan_objects(client: Client, driver: Driver, request: DriverRequest) -> tupl
     planned = plan_driver(driver, request, observed)
     if planned.change is not None and planned.change.drain:
         # Volumes are read only if they matter: that takes every pod of the cluster.
-        used = tuple((use.node, use.evidence) for use in read_uses(client, driver))
-        planned = plan_driver(driver, request, replace(observed, in_use=used))
+        planned = plan_driver(driver, request, replace(observed, in_use=read_uses(client, driver)))
     return planned, render(planned.rule, planned.settings) if planned.rule and planned.deployable else ""
 
 
@@ -68,17 +66,12 @@ def read_request(options: Mapping[str, Any]) -> DriverRequest:
     return DriverRequest(**named, options={name: value for name, value in values.items() if name in TEMPLATE_OPTIONS})
 
 
-def describe_plan(plan: Mapping[str, Any], *, verbose: bool) -> list[str]:
+def describe_plan(plan: DriverPlan, *, verbose: bool) -> list[str]:
     """A driver's plan as text. verbose: all of it, otherwise a line for the driver and one for each warning."""
     if verbose:
-        return [f"  {line}" for line in plan["summary"]]
-    count = len(plan["nodes"])
-    headline = f"  {plan['title']} {plan['version']}, mode {plan['mode']}, namespace {plan['namespace']}, "
+        return [f"  {line}" for line in plan.summary()]
+    count, mode = len(plan.nodes), plan.rule.mode if plan.rule else None
+    headline = f"  {plan.driver.title} {plan.version}, mode {mode}, namespace {plan.namespace}, "
     headline += f"{count} Windows {'node' if count == 1 else 'nodes'}"
-    return [
-        headline,
-        *(
-            f"  {finding['severity']} {finding['id']} {finding['object']}: {finding['message']}"
-            for finding in list_warnings(plan)
-        ),
-    ]
+    warnings = (finding for finding in plan.findings if finding.severity == "warning")
+    return [headline, *(f"  warning {finding.id} {finding.object}: {finding.message}" for finding in warnings)]

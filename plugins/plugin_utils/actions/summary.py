@@ -9,9 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..base.findings import Finding
+from ..base.grouped import group_values
+from ..base.stored import serialize
 from ..base.table import render_table, wrap
-from ..drivers.rollout.gate_report import describe_problem
+from ..drivers.rollout.evaluate import NodeEvaluation
 from ..preflight.render.text_format import format_list
+from .host_results import HostResult, read_hosts, read_plans
+from .results import CsiProxyState, GateReport, NodeMatch, ObjectChanges
 
 # The worst verdict a node has with any of its drivers is the node's.
 _ORDER = ("red", "waiting", "unproven", "not checked", "outdated", "green")
@@ -32,137 +37,153 @@ _WIDTH = 120
 class RunFacts:
     """What a run found and did.
 
-    hosts: {name, node, left_out, unmatched, csi_proxy, changed} with csi_proxy as csi_proxy_info returns it, or None if it was not read.
-    gates: by driver, RV(gate) of gate. readiness: what preflight_info returned for this run, if it was asked.
-    applied: results of driver_apply. warnings: findings of the drivers' plans.
+    gates: by driver. readiness: what preflight_info returned for this run, if it was asked. driver_changes: of the objects of drivers.
+    warnings: of the drivers' plans.
     """
 
-    hosts: Sequence[Mapping[str, Any]] = ()
-    gates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    hosts: Sequence[HostResult] = ()
+    gates: Mapping[str, GateReport] = field(default_factory=dict)
     nodes_without_host: Sequence[str] = ()
     readiness: Mapping[str, Any] = field(default_factory=dict)
-    applied: Sequence[Mapping[str, Any]] = ()
-    warnings: Sequence[Mapping[str, Any]] = ()
-    accepts_unproven: bool = False
+    driver_changes: Sequence[ObjectChanges] = ()
+    warnings: Sequence[Finding] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRow:
+    """One Node, one host, or both."""
+
+    node: str | None
+    host: str | None
+    csi_proxy: str
+    verdict: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """What a run leaves. verdict: green only if every Node with a host in this run is. findings: each with its host, None for one of a plan.
+
+    readiness: None if it was not evaluated. failure: why the run failed, empty if it did not.
+    """
+
+    verdict: str
+    nodes: Sequence[NodeRow]
+    changes: Sequence[ObjectChanges]
+    findings: Sequence[tuple[Finding, str | None]]
+    readiness: Mapping[str, Any] | None
+    failure: str
+
+    def as_dict(self) -> dict[str, Any]:
+        findings = [{**serialize(finding), "host": host} for finding, host in self.findings]
+        return {**serialize(self), "findings": findings}
+
+
+def read_facts(task_vars: Mapping[str, Any]) -> RunFacts:
+    """What the tasks of a playbook registered, for its summary."""
+    hosts = read_hosts(task_vars)
+    gates = (task_vars.get("kubewin_gates") or {}).get("results") or ()
+    nodes = NodeMatch.from_result(task_vars.get("kubewin_nodes")).nodes
+    applied = map(ObjectChanges.from_driver, (task_vars.get("kubewin_applied") or {}).get("results") or ())
+    return RunFacts(
+        hosts=hosts,
+        gates={str(result["item"]): GateReport.from_result(result["gate"]) for result in gates if "gate" in result},
+        # Without Windows hosts, only the gate reports the nodes.
+        nodes_without_host=[name for name in nodes if name not in {host.node for host in hosts}] if hosts else [],
+        readiness=task_vars.get("kubewin_readiness") or {},
+        driver_changes=[driver for driver in applied if driver.changes],
+        warnings=[
+            finding for plan in read_plans(task_vars) for finding in plan.findings if finding.severity == "warning"
+        ],
+    )
 
 
 def has_remaining_work(facts: RunFacts, accept_unproven: bool, *, check: bool) -> bool:
     """Whether a run has something to do: a Node is not green, or in check mode something would be changed."""
-    accepted = ("green", "unproven") if accept_unproven or facts.accepts_unproven else ("green",)
-    changes = [host for host in facts.hosts if host["changed"]] + [
-        done for done in facts.applied if done.get("changed")
-    ]
-    verdicts = {gate["verdict"] for gate in facts.gates.values()}
-    return bool(check and changes) or not verdicts <= set(accepted)
+    accepted = {"green", "unproven"} if accept_unproven or not facts.hosts else {"green"}
+    verdicts = {gate.verdict for gate in facts.gates.values()}
+    return bool(check and list_changes(facts)) or not verdicts <= accepted
+
+
+def list_changes(facts: RunFacts) -> list[ObjectChanges]:
+    """What the run changed, or in check mode would change."""
+    return [*(ObjectChanges(host.name, host.changes) for host in facts.hosts if host.changes), *facts.driver_changes]
 
 
 def describe_unread_hosts(facts: RunFacts) -> str:
     """Why a run that read none of its hosts failed, empty if it read one or has none."""
-    if not facts.hosts or not all(host["left_out"] for host in facts.hosts):
+    if not facts.hosts or not all(host.left_out for host in facts.hosts):
         return ""
-    return f"{format_list([host['name'] for host in facts.hosts])}: not read, expected at least one Windows host that can be read."
+    return f"{format_list([host.name for host in facts.hosts])}: not read, expected at least one Windows host that can be read."
 
 
-def summarize(facts: RunFacts, failure: str = "") -> dict[str, Any]:
-    """Combine the facts of the hosts, the gate's verdicts and the changes. failure: why the run failed.
-
-    Returns {verdict, nodes: [{node, host, csi_proxy, verdict, why}], changes: [{object, changes}], findings, readiness, failure}; the
-    verdict is green only if every Node with a host in this run is.
-    """
+def summarize(facts: RunFacts, failure: str = "") -> RunSummary:
+    """Combine the facts of the hosts, the gate's verdicts and the changes. failure: why the run failed."""
     hosts, gates, readiness = facts.hosts, facts.gates, facts.readiness
-    node_verdicts = _evaluate_nodes(gates, [str(host["node"]) for host in hosts if host.get("node")])
+    node_verdicts = _evaluate_nodes(gates, [host.node for host in hosts if host.node])
     rows = [_build_row(host, gates, node_verdicts) for host in hosts]
     why = "none of the hosts read is this Node; it gets a plugin pod only after its pipes are checked"
-    with_host = {row["node"] for row in rows}
+    with_host = {row.node for row in rows}
     unread = {name: ("not checked", why) for name in facts.nodes_without_host if name not in with_host}
     if not rows and not unread:
         # The platform installs csi-proxy, or the mode needs none: no host was read, and the gate reports that.
         unread = node_verdicts
-    rows += [
-        {"node": name, "host": None, "csi_proxy": "not read", "verdict": verdict, "why": why}
-        for name, (verdict, why) in unread.items()
-    ]
-    rows.sort(key=lambda row: (row["node"] is None, row["node"] or "", row["host"] or ""))
-    findings = [
-        {**finding, "host": host["name"]}
-        for host in hosts
-        if host.get("csi_proxy")
-        for finding in host["csi_proxy"].get("findings", [])
-    ]
-    findings += [{**finding, "host": None} for finding in facts.warnings]
-    host_changes = [{"object": host["name"], "changes": host["changed"]} for host in hosts if host.get("changed")]
-    evaluated = {key: readiness[key] for key in _READINESS} if readiness and "table" in readiness else None
+    rows += [NodeRow(name, None, "not read", verdict, why) for name, (verdict, why) in unread.items()]
+    rows.sort(key=lambda row: (row.node is None, row.node or "", row.host or ""))
     # The Nodes of other slices have no host here.
-    host_rows = [row for row in rows if row["host"]] or rows
-    return {
-        "verdict": _find_worst(row["verdict"] for row in host_rows),
-        "nodes": rows,
-        "changes": [*host_changes, *_list_driver_changes(facts.applied)],
-        "findings": findings,
-        "readiness": evaluated,
-        "failure": failure,
-    }
+    host_rows = [row for row in rows if row.host] or rows
+    return RunSummary(
+        verdict=_find_worst(row.verdict for row in host_rows),
+        nodes=rows,
+        changes=list_changes(facts),
+        findings=[
+            *((finding, host.name) for host in hosts if host.state for finding in host.state.findings),
+            *((finding, None) for finding in facts.warnings),
+        ],
+        readiness={key: readiness[key] for key in _READINESS} if "table" in readiness else None,
+        failure=failure,
+    )
 
 
-def _list_driver_changes(applied: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    object_changes = []
-    for result in applied:
-        changes = [
-            f"{item['action']} {item['kind']} {item['namespace'] + '/' if item.get('namespace') else ''}{item['name']}"
-            for item in result.get("objects") or ()
-            if item["action"] != "none"
-        ]
-        replaced = (result.get("roll") or {}).get("replaced")
-        changes += [f"replace the plugin pods on {', '.join(replaced)}"] if replaced else []
-        if changes:
-            object_changes.append({"object": str(result.get("driver", "driver")), "changes": changes})
-    return object_changes
-
-
-def render_summary(summary: Mapping[str, Any], ended: Sequence[str] = (), *, check: bool = False) -> str:
+def render_summary(summary: RunSummary, ended: Sequence[str] = (), *, check: bool = False) -> str:
     """The closing text: a line for each host, the changes, what was noticed, the verdict in words, and the last lines (ended).
 
     check: whether changes were only announced.
     """
-    nodes: Sequence[Mapping[str, Any]] = summary["nodes"]
+    nodes = summary.nodes
     # A slice of an AWX job has few of a cluster's hosts. Without any host, each node has its reason.
-    has_hosts = any(row["host"] for row in nodes)
-    host_rows: list[Mapping[str, Any]] = []
-    elsewhere: list[Mapping[str, Any]] = []
-    for row in nodes:
-        (elsewhere if has_hosts and row["host"] is None and row["verdict"] == "not checked" else host_rows).append(row)
+    has_hosts = any(row.host for row in nodes)
+    elsewhere = [row for row in nodes if has_hosts and row.host is None and row.verdict == "not checked"]
+    host_rows = [row for row in nodes if row not in elsewhere]
     table = render_table(
         ("NODE", "HOST", "CSI-PROXY", "VERDICT", "WHY"),
-        [
-            [row["node"] or "-", row["host"] or "-", row["csi_proxy"], _show_verdict(row["verdict"]), row["why"]]
-            for row in host_rows
-        ],
+        [[row.node or "-", row.host or "-", row.csi_proxy, _show_verdict(row.verdict), row.why] for row in host_rows],
     )
     lines = [table] if host_rows else []
     if elsewhere:
-        names = format_list([row["node"] for row in elsewhere])
+        names = format_list([str(row.node) for row in elsewhere])
         lines += [
             "",
             f"Nodes without a host in this run, where no plugin pod starts before csi-proxy is checked: {names}",
         ]
-    lines += ["", *_render_changes(summary["changes"], check=check)]
-    finding_hosts = _group_findings(summary["findings"])
+    lines += ["", *_render_changes(summary.changes, check=check)]
+    finding_hosts = _group_findings(summary.findings)
     lines += [""] if finding_hosts else []
     for finding, hosts in finding_hosts:
         # A plan's finding is about an object of the cluster.
-        subject = f"on {', '.join(hosts)}" if hosts else finding["object"]
-        lines.append(f"{finding['severity']} {finding['id']} {subject}: {finding['message']}")
+        subject = f"on {', '.join(hosts)}" if hosts else finding.object
+        lines.append(f"{finding.severity} {finding.id} {subject}: {finding.message}")
         # A note asks for nothing; its remedy is on the page of findings, and in the result.
-        if finding["severity"] != "note":
-            lines.append(f"  remedy: {finding['remedy']}")
-    if summary["readiness"]:
-        first, *further_lines = summary["readiness"]["table"]
+        if finding.severity != "note":
+            lines.append(f"  remedy: {finding.remedy}")
+    if summary.readiness:
+        first, *further_lines = summary.readiness["table"]
         lines += ["", f"Volumes, checked before the first change: {first}", *(f"  {line}" for line in further_lines)]
     # A node that this run did not evaluate is neither: --limit, a slice or an unreachable host leave it to another run.
-    node_rows = [row for row in nodes if row["node"]]
-    checked = [row for row in node_rows if row["verdict"] != "not checked"]
-    evaluated = [row for row in checked if row["verdict"] != "unproven"]
-    able = sum(row["verdict"] in ("green", "outdated") for row in evaluated)
+    node_rows = [row for row in nodes if row.node]
+    checked = [row for row in node_rows if row.verdict != "not checked"]
+    evaluated = [row for row in checked if row.verdict != "unproven"]
+    able = sum(row.verdict in ("green", "outdated") for row in evaluated)
     unread = len(checked) - len(evaluated)
     count = f"{able} of {len(evaluated)} Windows nodes can take CSI volumes now" if evaluated else ""
     parts = [count or ("" if unread else "no Windows node was checked")]
@@ -170,7 +191,7 @@ def render_summary(summary: Mapping[str, Any], ended: Sequence[str] = (), *, che
     parts += [f"{_count_others(len(node_rows) - len(checked))} not checked"] if checked and node_rows != checked else []
     lines += ["", "; ".join(filter(None, parts))]
     for verdict in _ORDER:
-        named = [row["node"] or row["host"] for row in host_rows if row["verdict"] == verdict]
+        named = [str(row.node or row.host) for row in host_rows if row.verdict == verdict]
         if named and verdict != "green":
             lines.append(f"{_show_verdict(verdict)}: {', '.join(named)}{_MEANS.get(verdict, '')}")
     return "\n".join([*lines, *ended])
@@ -199,105 +220,82 @@ def render_ending(failure: str, commands: Sequence[str], place: str = "", *, rep
     return lines
 
 
-def _render_changes(changes: Sequence[Mapping[str, Any]], *, check: bool) -> list[str]:
+def _render_changes(changes: Sequence[ObjectChanges], *, check: bool) -> list[str]:
     if not changes:
         return ["Nothing would be changed." if check else "Nothing was changed."]
     lines = ["Would be changed:" if check else "Changed:"]
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for entry in changes:
-        alike.setdefault(tuple(entry["changes"]), []).append(entry["object"])
-    for done, objects in alike.items():
+    for done, objects in group_values((tuple(entry.changes), entry.object) for entry in changes).items():
         lines += [f"  {', '.join(objects)}:", *(f"    {change}" for change in done)]
     return lines
 
 
-def _group_findings(findings: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], list[str]]]:
+def _group_findings(findings: Iterable[tuple[Finding, str | None]]) -> list[tuple[Finding, list[str]]]:
     """Each finding once, with every host that has it."""
-    groups: dict[tuple[str, ...], tuple[Mapping[str, Any], list[str]]] = {}
-    for finding in findings:
-        key = (finding["id"], finding["message"], finding["remedy"], "" if finding["host"] else finding["object"])
+    groups: dict[tuple[str, ...], tuple[Finding, list[str]]] = {}
+    for finding, host in findings:
+        key = (finding.id, finding.message, finding.remedy, "" if host else finding.object)
         hosts = groups.setdefault(key, (finding, []))[1]
-        hosts += [finding["host"]] if finding["host"] else []
+        hosts += [host] if host else []
     return list(groups.values())
 
 
 def _build_row(
-    host: Mapping[str, Any], gates: Mapping[str, Mapping[str, Any]], node_verdicts: Mapping[str, tuple[str, str]]
-) -> dict[str, Any]:
-    observed = host.get("csi_proxy")
-    node = host.get("node")
-    if unusable := host.get("left_out") or host.get("unmatched"):
-        verdict, why = "not checked", str(unusable)
-    else:
-        gate_result = node_verdicts.get(str(node))
-        # As in check mode, before the first run with a driver.
-        absent = [driver for driver, gate in gates.items() if gate.get("daemonset", gate) is None]
+    host: HostResult, gates: Mapping[str, GateReport], node_verdicts: Mapping[str, tuple[str, str]]
+) -> NodeRow:
+    unchecked = "the gate did not check this Node" if gates else "the cluster has no driver"
+    verdict, why = node_verdicts.get(host.node, ("not checked", unchecked))
+    # As in check mode, before the first run with a driver.
+    absent = [driver for driver, gate in gates.items() if not gate.is_deployed]
+    if unusable := host.left_out or host.unmatched:
+        verdict, why = "not checked", unusable
+    elif absent and host.node:
         missing = f"{', '.join(absent)} not deployed"
-        if absent and node:
-            verdict, why = (
-                (_find_worst(["waiting", gate_result[0]]), f"{missing}; {gate_result[1]}")
-                if gate_result
-                else ("waiting", missing)
-            )
-        else:
-            unchecked = "the gate did not check this Node" if gates else "the cluster has no driver"
-            verdict, why = gate_result or ("not checked", unchecked)
-    return {
-        "node": node,
-        "host": host["name"],
-        "csi_proxy": _describe_csi_proxy(observed),
-        "verdict": verdict,
-        "why": why,
-    }
+        why = f"{missing}; {why}" if host.node in node_verdicts else missing
+        verdict = _find_worst(["waiting", verdict]) if host.node in node_verdicts else "waiting"
+    return NodeRow(host.node or None, host.name, _describe_csi_proxy(host.state), verdict, why)
 
 
-def _describe_csi_proxy(observed: Mapping[str, Any] | None) -> str:
-    if not observed:
+def _describe_csi_proxy(state: CsiProxyState | None) -> str:
+    if state is None:
         return "not read"
-    service, executable = observed.get("service"), observed.get("executable")
-    owner = observed.get("managed_by")
-    if not service:
-        return f"serving (managed by {owner})" if observed.get("serving") else "absent"
-    release = (executable or {}).get("release") or "unknown release"
-    state = str(service.get("state", "")).lower()
-    missing = len(observed.get("missing_pipes") or [])
+    if not state.service:
+        return f"serving (managed by {state.managed_by})" if state.serving else "absent"
+    missing = len(state.missing_pipes)
     pipes = f"{missing} pipe{'s' if missing > 1 else ''} missing" if missing else "not serving"
-    pipes = "serving" if observed.get("serving") else pipes
-    return f"{release} {state}, {pipes}" + ("" if owner in ("kubewin", "adopted") else f" (managed by {owner})")
+    pipes = "serving" if state.serving else pipes
+    managed = "" if state.managed_by in ("kubewin", "adopted") else f" (managed by {state.managed_by})"
+    return f"{state.release or 'unknown release'} {state.service.lower()}, {pipes}{managed}"
 
 
-def brief(observed: Mapping[str, Any]) -> list[str]:
+def brief(state: CsiProxyState) -> list[str]:
     """One host in a few lines: csi-proxy and its pipes, drift, and the findings that ask for something."""
-    lines = [f"csi-proxy {_describe_csi_proxy(observed)}"]
-    lines += [f"missing pipes: {', '.join(observed['missing_pipes'])}"] if observed.get("missing_pipes") else []
-    lines += [
-        f"{drift['item']}: found {drift['found']}, expected {drift['expected']}"
-        for drift in observed.get("drift") or ()
-    ]
-    for finding in observed.get("findings") or ():
-        line = f"{finding['severity']} {finding['id']}: {finding['message']}"
-        lines.append(line if finding["severity"] == "note" else f"{line} -> {finding['remedy']}")
+    lines = [f"csi-proxy {_describe_csi_proxy(state)}"]
+    lines += [f"missing pipes: {', '.join(state.missing_pipes)}"] if state.missing_pipes else []
+    lines += [f"{drift.item}: found {drift.found}, expected {drift.expected}" for drift in state.drift]
+    for finding in state.findings:
+        line = f"{finding.severity} {finding.id}: {finding.message}"
+        lines.append(line if finding.severity == "note" else f"{line} -> {finding.remedy}")
     return lines
 
 
-def _evaluate_nodes(gates: Mapping[str, Mapping[str, Any]], hosts: Iterable[str]) -> dict[str, tuple[str, str]]:
+def _evaluate_nodes(gates: Mapping[str, GateReport], hosts: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Verdict and reason of each node with all drivers. hosts: names of the hosts' Nodes."""
     verdicts: dict[str, list[tuple[str, str]]] = {}
     unchecked_verdicts: dict[str, list[tuple[str, str]]] = {}
     several = len(gates) > 1
     for driver, gate in gates.items():
-        for node in gate.get("nodes") or []:
-            problems = "; ".join(map(describe_problem, node.get("problems") or ()))
+        for node in gate.nodes:
+            problems = "; ".join(problem.text for problem in node.problems)
             named = f"{driver}: {problems}" if several else problems
-            why = named if problems else "; ".join([f"{driver} registered, pod Ready", *(node.get("notes") or [])])
-            verdicts.setdefault(node["node"], []).append((_name_verdict(node), why))
-        for entry in gate.get("skipped_nodes") or []:
-            unchecked_verdicts.setdefault(entry["node"], []).append(("not checked", entry["reason"]))
+            why = named if problems else "; ".join([f"{driver} registered, pod Ready", *node.notes])
+            verdicts.setdefault(node.node, []).append((_name_verdict(node), why))
+        for name, reason in gate.skipped_nodes:
+            unchecked_verdicts.setdefault(name, []).append(("not checked", reason))
     # A driver that places no pod on a node says nothing about it where another one does.
     verdicts = {**unchecked_verdicts, **verdicts}
     for driver, gate in gates.items():
-        for name in {*verdicts, *hosts} if gate.get("not_read") else ():
-            verdicts.setdefault(name, []).append(("unproven", f"{driver} was not read: {gate['not_read']}"))
+        for name in {*verdicts, *hosts} if gate.not_read else ():
+            verdicts.setdefault(name, []).append(("unproven", f"{driver} was not read: {gate.not_read}"))
     return {
         name: (
             _find_worst(verdict for verdict, _why in node_verdicts),
@@ -307,10 +305,9 @@ def _evaluate_nodes(gates: Mapping[str, Mapping[str, Any]], hosts: Iterable[str]
     }
 
 
-def _name_verdict(node: Mapping[str, Any]) -> str:
-    is_outdated = {problem.get("id") for problem in node.get("problems") or ()} == {_OLDER_TEMPLATE}
-    return "outdated" if is_outdated else str(node["verdict"])
+def _name_verdict(node: NodeEvaluation) -> str:
+    return "outdated" if {problem.id for problem in node.problems} == {_OLDER_TEMPLATE} else node.verdict
 
 
 def _find_worst(verdicts: Iterable[str]) -> str:
-    return min(verdicts, key=lambda verdict: _ORDER.index(verdict) if verdict in _ORDER else 0, default="not checked")
+    return min(verdicts, key=_ORDER.index, default="not checked")

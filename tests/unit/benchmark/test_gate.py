@@ -11,8 +11,8 @@ from unit.plugins.plugin_utils.drivers.rollout.test_gate_report import node, rol
 
 
 def test_both_gates_report_waiting_in_text_that_the_benchmark_knows() -> None:
-    observed = rollout("waiting", node("win-1", "green"), node("win-2", "waiting", "no pod"))
-    known = {one["node"]: one["fingerprint"] for one in observed["nodes"]}
+    observed = rollout(node("win-1", "green"), node("win-2", "waiting", "no pod"))
+    known = {one.node: one.fingerprint for one in observed.nodes}
     for before, waited in (({}, 1), (known, 80)):
         first, *nodes = describe_progress(observed, before, waited, 600)
         assert _WAITING.search(first), first

@@ -44,7 +44,7 @@ def test_nodes_that_passed_the_gate_are_counted() -> None:
     evaluation = Evaluation(
         tuple(made(name, verdict) for name, verdict in verdicts.items()), (("win-9", "no host"),), ()
     )
-    assert counted("gate", {"gate": describe_evaluation(evaluation, None)}) == ["win-1", "win-3"]
+    assert counted("gate", {"gate": describe_evaluation(evaluation)}) == ["win-1", "win-3"]
     assert counted("gate", {"failed": True, "msg": "the API server cannot be asked"}) == []
 
 

@@ -43,10 +43,15 @@ class GateProblem:
     def __post_init__(self) -> None:
         join_field_lines(self, "message", "remedy")
 
+    @property
+    def text(self) -> str:
+        """Its message, with the id under which the page of findings explains it."""
+        return f"{self.id} {self.message}"
+
 
 @dataclass(frozen=True, slots=True)
 class NodeEvaluation:
-    """One node's evaluation. notes: remarks that do not block."""
+    """One node's evaluation. pod: empty without one. notes: remarks that do not block."""
 
     node: str
     pod: str
@@ -67,16 +72,20 @@ class NodeEvaluation:
         return f"{self.verdict}:{','.join(sorted(problem.id for problem in self.problems))}:{self.pod}"
 
     def as_dict(self) -> dict[str, Any]:
-        return {**serialize(self), "verdict": self.verdict, "fingerprint": self.fingerprint}
+        return {**serialize(self), "verdict": self.verdict}
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The gate's evaluation: expected nodes, skipped nodes with the reason, and problems of the whole."""
+    """The gate's evaluation: expected nodes, skipped nodes with the reason, and problems of the whole.
+
+    daemon_set: None if it does not exist.
+    """
 
     nodes: tuple[NodeEvaluation, ...]
     skipped_nodes: tuple[tuple[str, str], ...]
     problems: tuple[GateProblem, ...]
+    daemon_set: ObservedDaemonSet | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -143,7 +152,7 @@ def evaluate(picture: RolloutPicture, rules: GateRules) -> Evaluation:
                 (node.name, f"not in this run; {_summarize(_evaluate_node(daemon_set, picture, rules, node))}")
             )
     problems = list(_check_daemon_set(daemon_set, rules, evaluated))
-    return Evaluation(nodes=tuple(evaluated), skipped_nodes=tuple(skipped_nodes), problems=tuple(problems))
+    return Evaluation(tuple(evaluated), tuple(skipped_nodes), tuple(problems), daemon_set)
 
 
 def _choose_remedy(daemon_set: ObservedDaemonSet, node: str, away: str | None) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from ...base.screen import Screen
 from ...base.waiting import render_progress
@@ -16,7 +15,7 @@ from ...catalog.base import Driver
 from ...kube.client import Client
 from ...kube.errors import UnreachableError
 from .evaluate import Evaluation, GateRules, evaluate
-from .gate_report import GateResult, build_gate_result, describe_evaluation, describe_progress
+from .gate_report import GateResult, build_gate_result, describe_progress
 from .observe import RolloutView, find_target
 from .snapshot import RolloutHost, RolloutPicture
 
@@ -101,7 +100,7 @@ class Gate:
     def __init__(self, connect: Callable[[float | None], Client], options: GateOptions, screen: Screen) -> None:
         self._connect, self._options, self._screen = connect, options, screen
         self._started = time.monotonic()
-        self._evaluation: dict[str, Any] | None = None
+        self._evaluation: Evaluation | None = None
 
     def run(self) -> GateResult:
         """Wait, or evaluate once; return the last evaluation. Raises ClusterError, but not for a server that restarts."""
@@ -136,11 +135,11 @@ class Gate:
         view = RolloutView(client, target, list(options.hosts))
 
         def report(evaluation: Evaluation) -> None:
-            fingerprints = {node["node"]: node["fingerprint"] for node in (self._evaluation or {"nodes": ()})["nodes"]}
-            self._evaluation = describe_evaluation(evaluation, view.picture().daemon_set)
+            fingerprints = list_fingerprints(self._evaluation) if self._evaluation else {}
+            self._evaluation = evaluation
             timeout = 0 if options.once else options.timeout
             lines = describe_progress(
-                self._evaluation, fingerprints, int(self._elapsed()), timeout, accepts=options.accept_unproven
+                evaluation, fingerprints, int(self._elapsed()), timeout, accepts=options.accept_unproven
             )
             self._screen.display(*lines)
 

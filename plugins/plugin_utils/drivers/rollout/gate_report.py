@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...base.grouped import group_values
 from ...base.stored import serialize
 from ...base.table import render_table
 from ...base.waiting import render_progress
-from ...kube.daemon_set import ObservedDaemonSet
-from .evaluate import Evaluation
+from .evaluate import Evaluation, GateProblem
 
 # Causes and nodes that a failed task names; all are in the table, which is printed.
 _NAMED = 5
@@ -35,86 +35,85 @@ class GateResult:
 
 
 def describe_progress(
-    gate: Mapping[str, Any], fingerprints: Mapping[str, str], waited: int, timeout: int, *, accepts: bool = False
+    evaluation: Evaluation, fingerprints: Mapping[str, str], waited: int, timeout: int, *, accepts: bool = False
 ) -> Iterator[str]:
     """Lines for nodes with another fingerprint than before, or one line that nothing changed.
 
     fingerprints: by node, as reported before. timeout: 0 for a gate that does not wait. accepts: whether a node that is registered and unproven is enough.
     """
-    nodes = gate["nodes"]
+    nodes = evaluation.nodes
     head = f"  {render_progress(waited, timeout)}: " if timeout else "  "
-    if not nodes and not fingerprints and gate.get("daemonset", gate) is None:
+    if not fingerprints and evaluation.daemon_set is None:
         yield f"{head}the driver is not deployed"
         return
-    green = sum(node["verdict"] == "green" for node in nodes)
+    green = sum(node.verdict == "green" for node in nodes)
     head += f"{green} of {len(nodes)} nodes green"
-    unproven = sum(node["verdict"] == "unproven" for node in nodes)
+    unproven = sum(node.verdict == "unproven" for node in nodes)
     if accepts and unproven:
         head += f", {unproven} registered and unproven (accepted)"
-    changed = [node for node in nodes if fingerprints.get(node["node"]) != node["fingerprint"]]
-    removed_nodes = [name for name in fingerprints if name not in {node["node"] for node in nodes}]
+    changed = [node for node in nodes if fingerprints.get(node.node) != node.fingerprint]
+    removed_nodes = [name for name in fingerprints if name not in {node.node for node in nodes}]
     if not changed and not removed_nodes:
-        waiting = ", ".join(node["node"] for node in nodes if node["verdict"] != "green")
+        waiting = ", ".join(node.node for node in nodes if node.verdict != "green")
         yield head + (f"; still waiting for {waiting}" if waiting else "")
         return
     yield head
     if not fingerprints and green == len(nodes):
         return
     for node in changed:
-        yield f"    {node['node']}: {node['verdict']}{_explain_node(node)}"
+        reasons = "; ".join([*(problem.text for problem in node.problems), *node.notes])
+        yield f"    {node.node}: {node.verdict}" + (f" ({reasons})" if reasons else "")
     for name in removed_nodes:
         yield f"    {name}: no longer expected: the Node was deleted or its labels changed"
 
 
-def describe_evaluation(evaluation: Evaluation, daemon_set: ObservedDaemonSet | None) -> dict[str, Any]:
+def describe_evaluation(evaluation: Evaluation) -> dict[str, Any]:
     """The evaluation as a result."""
-    counts = None
-    if daemon_set is not None:
-        counts = {key: getattr(daemon_set, key) for key in ("namespace", "name", "desired", "current", "ready")}
+    counts = ("namespace", "name", "desired", "current", "ready")
+    daemon_set = evaluation.daemon_set
     return {
         "verdict": evaluation.verdict,
-        "daemonset": counts,
+        "daemonset": daemon_set and {key: getattr(daemon_set, key) for key in counts},
         "nodes": [node.as_dict() for node in evaluation.nodes],
         "skipped_nodes": [{"node": name, "reason": reason} for name, reason in evaluation.skipped_nodes],
         "problems": [serialize(problem) for problem in evaluation.problems],
     }
 
 
-def render_gate(gate: Mapping[str, Any]) -> str:
+def render_gate(evaluation: Evaluation) -> str:
     """Every node with its problems and what helps."""
     rows = []
-    for node in gate["nodes"]:
-        problems = node["problems"] or [{"id": "", "message": "; ".join(node["notes"]) or "-", "remedy": ""}]
-        for index, problem in enumerate(problems):
-            rows.append([*((node["node"], node["verdict"]) if index == 0 else ("", "")), _describe_remedy(problem)])
-    rows += [["-", problem["verdict"], _describe_remedy(problem)] for problem in gate["problems"]]
-    rows += [[skipped_node["node"], "not checked", skipped_node["reason"]] for skipped_node in gate["skipped_nodes"]]
+    for node in evaluation.nodes:
+        first, *others = [*map(_describe_remedy, node.problems)] or ["; ".join(node.notes) or "-"]
+        rows += [[node.node, node.verdict, first], *(["", "", text] for text in others)]
+    rows += [["-", problem.verdict, _describe_remedy(problem)] for problem in evaluation.problems]
+    rows += [[name, "not checked", reason] for name, reason in evaluation.skipped_nodes]
     return render_table(["node", "verdict", "problems"], rows)
 
 
 def build_gate_result(
-    gate: dict[str, Any] | None, accepts: bool, timeout: int, unreachable: str, *, check_mode: bool
+    evaluation: Evaluation | None, accepts: bool, timeout: int, unreachable: str, *, check_mode: bool
 ) -> GateResult:
     """Passed, or failed with a reason, the causes, and the table to print.
 
     accepts: whether a node that is registered and unproven is enough. unreachable: why the last attempt to read failed, or empty.
     """
-    if gate is None or (unreachable and gate["verdict"] in ("green", "unproven")):
+    if evaluation is None or (unreachable and evaluation.verdict in ("green", "unproven")):
         # What an earlier attempt read says nothing of now.
         message = f"the gate could not read the cluster in {timeout} s: {unreachable}"
         return GateResult(message, reason="unreachable")
-    text = render_gate(gate)
-    verdict, whole = gate["verdict"], {**gate, "table": text}
+    text, verdict = render_gate(evaluation), evaluation.verdict
+    whole = {**describe_evaluation(evaluation), "table": text}
     if verdict == "green":
-        names = ", ".join(node["node"] for node in gate["nodes"])
+        names = ", ".join(node.node for node in evaluation.nodes)
         message = f"green: {names}" if names else "there is no node to check, which allow_zero_nodes accepts"
         return GateResult(message, whole)
     if verdict == "unproven" and accepts:
         return GateResult(f"accepted although not every host was read:\n{text}", whole)
     if check_mode:
         return GateResult(f"would fail now:\n{text}", whole)
-    message = "\n".join([_describe_failure(gate, timeout, unreachable), *_list_causes(gate)])
-    return GateResult(message, _shorten_gate(gate), text, _choose_reason(gate))
+    message = "\n".join([_describe_failure(evaluation, timeout, unreachable), *_list_causes(evaluation)])
+    return GateResult(message, _shorten_gate(evaluation), text, _choose_reason(evaluation))
 
 
 def build_unread_gate(why: str) -> dict[str, Any]:
@@ -122,53 +121,42 @@ def build_unread_gate(why: str) -> dict[str, Any]:
     return {"verdict": "unproven", "nodes": [], "skipped_nodes": [], "problems": [], "not_read": why}
 
 
-def _shorten_gate(gate: Mapping[str, Any]) -> dict[str, Any]:
+def _shorten_gate(evaluation: Evaluation) -> dict[str, Any]:
     """What a failed task returns, since the callback prints all of it: the verdict and the first nodes that have problems."""
-    bad = [node for node in gate["nodes"] if node["verdict"] != "green"]
-    keys = ("node", "verdict", "problems")
+    bad = [node.as_dict() for node in evaluation.nodes if node.verdict != "green"]
     return {
-        "verdict": gate["verdict"],
-        "nodes": [{key: node[key] for key in keys} for node in bad[:_NAMED]],
-        "problems": gate["problems"],
+        "verdict": evaluation.verdict,
+        "nodes": [{key: node[key] for key in ("node", "verdict", "problems")} for node in bad[:_NAMED]],
+        "problems": [serialize(problem) for problem in evaluation.problems],
     }
 
 
-def _list_causes(gate: Mapping[str, Any]) -> list[str]:
+def _list_causes(evaluation: Evaluation) -> list[str]:
     """Each cause once, with its nodes and its remedy; without any, why no node is evaluated."""
-    causes: dict[str, list[str]] = {}
-    for node in gate["nodes"]:
-        for problem in node["problems"] if node["verdict"] != "green" else ():
-            causes.setdefault(_describe_remedy(problem), []).append(node["node"])
-    lines = [f"{', '.join(names)}: {cause}" for cause, names in causes.items()]
-    lines += [_describe_remedy(problem) for problem in gate["problems"]]
-    lines += (
-        []
-        if gate["nodes"]
-        else [f"{skipped_node['node']}: {skipped_node['reason']}" for skipped_node in gate["skipped_nodes"]]
+    causes = group_values(
+        (_describe_remedy(problem), node.node) for node in evaluation.nodes for problem in node.problems
     )
+    lines = [f"{', '.join(names)}: {cause}" for cause, names in causes.items()]
+    lines += map(_describe_remedy, evaluation.problems)
+    if not evaluation.nodes:
+        lines += [f"{name}: {reason}" for name, reason in evaluation.skipped_nodes]
     omitted_count = len(lines) - _NAMED
     return lines[:_NAMED] + ([f"and {omitted_count} more"] if omitted_count > 0 else [])
 
 
-def describe_problem(problem: Mapping[str, Any]) -> str:
-    """A problem, with the id under which the page of findings explains it."""
-    return f"{problem['id']} {problem['message']}".strip()
+def _describe_remedy(problem: GateProblem) -> str:
+    return f"{problem.text} -> {problem.remedy}"
 
 
-def _describe_remedy(problem: Mapping[str, Any]) -> str:
-    return f"{describe_problem(problem)} -> {problem['remedy']}" if problem["remedy"] else describe_problem(problem)
-
-
-def _choose_reason(gate: Mapping[str, Any]) -> str:
-    if any(problem["id"] == "CSI-G01" for problem in gate["problems"]):
+def _choose_reason(evaluation: Evaluation) -> str:
+    if any(problem.id == "CSI-G01" for problem in evaluation.problems):
         return "no_nodes"
-    return {"waiting": "gate_timeout", "unproven": "gate_unproven"}.get(gate["verdict"], "gate_red")
+    return {"waiting": "gate_timeout", "unproven": "gate_unproven"}.get(evaluation.verdict, "gate_red")
 
 
-def _describe_failure(gate: Mapping[str, Any], timeout: int, unreachable: str) -> str:
-    bad = [node["node"] for node in gate["nodes"] if node["verdict"] != "green"]
-    names = ", ".join(bad)
-    reason = _choose_reason(gate)
+def _describe_failure(evaluation: Evaluation, timeout: int, unreachable: str) -> str:
+    names = ", ".join(node.node for node in evaluation.nodes if node.verdict != "green")
+    reason = _choose_reason(evaluation)
     if reason == "no_nodes":
         return "the gate has no node to check"
     if reason == "gate_timeout":
@@ -177,8 +165,3 @@ def _describe_failure(gate: Mapping[str, Any], timeout: int, unreachable: str) -
     if reason == "gate_unproven":
         return f"these nodes are registered, but their hosts were not read: {names}"
     return f"these nodes need a change before they can become ready: {names or 'see below'}"
-
-
-def _explain_node(node: Mapping[str, Any]) -> str:
-    reasons = [*map(describe_problem, node["problems"]), *node["notes"]]
-    return f" ({'; '.join(reasons)})" if reasons else ""

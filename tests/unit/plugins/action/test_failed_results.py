@@ -9,7 +9,9 @@ from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.action.upgrade import shorten as of_upgrade
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import build_result
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.results import NodeMatch
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.prove import shorten_failed_result as of_host
+from unit.plugins.hostvars import match
 
 STATE: dict[str, Any] = {
     "observed_at": "2026-11-22T13:00:00Z",
@@ -32,7 +34,7 @@ def test_of_a_host_stays_what_later_tasks_evaluate() -> None:
     assert part["csi_proxy"]["service"] == {"name": "csi-proxy", "state": "STOPPED", "pid": None}
     assert [one["id"] for one in part["csi_proxy"]["findings"]] == ["N2"]
     assert len(str(part)) < 1000
-    nodes = {"matched": {"win-1": "win-1"}, "nodes": {"win-1": {}}}
+    nodes = NodeMatch.from_result(match("win-1", matched={"win-1": "win-1"}))
     before, after = (
         build_result("win-1", {"csi_proxy_result": {**reported, "csi_proxy": one}}, nodes)
         for one in (STATE, part["csi_proxy"])
@@ -41,7 +43,7 @@ def test_of_a_host_stays_what_later_tasks_evaluate() -> None:
     # A note is left out: the callback prints all that a failed task returns.
     assert [fact.pop("findings") for fact in facts] == [STATE["findings"], STATE["findings"][1:]]
     assert facts[0] == facts[1]
-    assert after.describe_change()["left_out"] == before.describe_change()["left_out"]
+    assert after.left_out == before.left_out
     assert of_host(reported) == reported
 
 

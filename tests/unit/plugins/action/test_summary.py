@@ -15,7 +15,7 @@ from unittest.mock import Mock
 import pytest
 from ansible.errors import AnsibleActionFail
 from ansible_collections.kubewin.csi.plugins.action import summary
-from unit.plugins.hostvars import HostVars
+from unit.plugins.hostvars import STATE, HostVars, match
 
 FORMS: list[dict[str, Any]] = [{}, {"nodes": True}]
 
@@ -33,7 +33,7 @@ def run(
     task = Mock(check_mode=check, async_val=0, args=options, action="kubewin.csi.summary")
     made: Any = summary.ActionModule
     plan = {"msg": "it could not be read", "reason": "connection_lost"}
-    hosts = HostVars({"win-1": {"csi_proxy_plan": plan, "kubewin_nodes": {"nodes": {"win-1": {}}}}})
+    hosts = HostVars({"win-1": {"csi_proxy_plan": plan, "kubewin_nodes": match("win-1")}})
     inputs = {"windows": ["win-1"], "output_dir": output_dir, "playbook": "remove", "remove_csi_proxy": True}
     variables = {"kubewin_inputs": inputs, "ansible_play_hosts_all": ["win-1"], "hostvars": hosts, **registered}
     result: dict[str, Any] = made(task, Mock(), Mock(), Mock(), Mock(), None).run(task_vars=variables)
@@ -101,14 +101,10 @@ def test_a_failure_that_the_lines_above_have_is_not_printed_twice(
 def test_status_names_the_nodes_that_an_interrupted_run_left_cordoned(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    nodes = {"win-1": {"cordoned_for": "csi-proxy is being replaced", "labels": {}}}
+    nodes = match("win-1", matched={"win-1": "win-1"}, cordoned_for="csi-proxy is being replaced")
     inputs = {"windows": ["win-1"], "playbook": "status"}
-    hosts = HostVars({"win-1": {"kubewin_nodes": {"nodes": nodes, "matched": {"win-1": "win-1"}}}})
-    run(
-        monkeypatch,
-        nodes=True,
-        registered={"kubewin_inputs": inputs, "hostvars": hosts, "kubewin_nodes": {"nodes": nodes}},
-    )
+    hosts = HostVars({"win-1": {"kubewin_nodes": nodes}})
+    run(monkeypatch, nodes=True, registered={"kubewin_inputs": inputs, "hostvars": hosts, "kubewin_nodes": nodes})
     assert "Node win-1 is cordoned (csi-proxy is being replaced) and lacks the label" in capsys.readouterr().out
 
 
@@ -121,10 +117,9 @@ def test_a_failed_upgrade_shows_its_reason_and_not_the_path_of_its_journal(
 
 def test_status_is_followed_by_diagnose_where_a_node_is_not_green(monkeypatch: pytest.MonkeyPatch) -> None:
     inputs = {"windows": ["win-1"], "playbook": "status"}
-    plan = {"csi_proxy": {"service": {"state": "stopped"}, "serving": False}, "changed": False}
-    hosts = HostVars(
-        {"win-1": {"csi_proxy_plan": plan, "kubewin_nodes": {"nodes": {"win-1": {}}, "matched": {"win-1": "win-1"}}}}
-    )
+    plan = {"csi_proxy": {**STATE, "service": {"state": "stopped"}, "serving": False}, "changed": False}
+    nodes = match("win-1", matched={"win-1": "win-1"})
+    hosts = HostVars({"win-1": {"csi_proxy_plan": plan, "kubewin_nodes": nodes}})
     result = run(
         monkeypatch, nodes=True, accept_unproven=True, registered={"kubewin_inputs": inputs, "hostvars": hosts}
     )
@@ -189,7 +184,7 @@ def test_a_failed_task_may_name_the_command_that_helps(monkeypatch: pytest.Monke
 def test_a_dry_removal_of_csi_proxy_is_followed_by_the_removal(
     monkeypatch: pytest.MonkeyPatch, check: bool, changed: bool, objects: list[Any], expected: list[str]
 ) -> None:
-    done = {"changed": changed, "csi_proxy": {}, "plan": [{"description": "delete the service"}]}
+    done = {"changed": changed, "csi_proxy": STATE, "plan": [{"description": "delete the service"}]}
     hosts = HostVars({"win-1": {"csi_proxy_result": done}})
     registered = {"hostvars": hosts, "kubewin_removed": {"objects": objects}}
     kept = run(monkeypatch, check=check, removed=True, registered=registered)["summary"]
@@ -208,13 +203,12 @@ def test_a_removal_that_fails_at_a_host_repeats_the_drivers_part_and_names_what_
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names = ["win-1", "win-2", "win-3", "win-4"]
-    state, steps = {"host": {}, "observed_at": "2026-11-27T05:00:00Z"}, [{"description": "delete the service"}]
-    done = {"changed": True, "csi_proxy": state, "plan": steps}
+    done = {"changed": True, "csi_proxy": STATE, "plan": [{"description": "delete the service"}]}
     hosts: dict[str, dict[str, Any]] = {
         "win-1": {"csi_proxy_result": done},
         "win-2": {"csi_proxy_result": {**done, "failed": True, "msg": "access is denied"}},
         "win-3": {"csi_proxy_plan": {**done, "changed": False}},
-        "win-4": {"csi_proxy_plan": {"csi_proxy": state, "plan": []}},
+        "win-4": {"csi_proxy_plan": {"csi_proxy": STATE, "plan": []}},
     }
     registered = {
         "hostvars": HostVars(hosts),
@@ -251,7 +245,7 @@ def test_a_removal_of_drivers_that_fails_has_no_line_about_csi_proxy(monkeypatch
 def test_a_removal_that_is_refused_before_its_first_change_says_so(
     monkeypatch: pytest.MonkeyPatch, changed: bool, outcome: str
 ) -> None:
-    plan = {"csi_proxy": {"host": {}, "observed_at": "2026-11-27T05:00:00Z"}, "plan": [{"description": "delete"}]}
+    plan = {"csi_proxy": STATE, "plan": [{"description": "delete"}]}
     registered = {
         "hostvars": HostVars({"win-1": {"csi_proxy_plan": plan}}),
         "kubewin_removed": {"lines": [], "changed": changed},
@@ -299,11 +293,10 @@ def test_a_status_that_read_no_host_fails_and_names_the_hosts(
 def test_a_refused_run_names_the_nodes_that_a_cancelled_run_left_cordoned(
     monkeypatch: pytest.MonkeyPatch, outcome: str
 ) -> None:
-    left = {"cordoned_for": "csi-proxy is being replaced", "labels": {}}
     failed = {
         "ansible_failed_result": {"msg": "volumes would lose their driver"},
         "ansible_failed_task": {"name": "Fail if volumes would lose their driver"},
-        "kubewin_nodes": {"nodes": {"win-1": left}},
+        "kubewin_nodes": match("win-1", cordoned_for="csi-proxy is being replaced"),
     }
     kept = run(monkeypatch, rescue=True, outcome=outcome, registered=failed)["summary"]
     assert "volumes would lose their driver" in kept["failure"]

@@ -16,23 +16,14 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results i
     describe_unusable,
     list_read_nodes,
     read_hosts,
+    read_inventory,
 )
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.results import CsiProxyResult
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import RunFacts, summarize
-from unit.plugins.hostvars import HostVars, UntemplatedHostVars
+from unit.plugins.hostvars import NOTE, STATE, HostVars, UntemplatedHostVars, match
 
-STATE: dict[str, Any] = {
-    "observed_at": "2026-01-01T00:00:00Z",
-    "host": {"name": "WIN-1", "dns_name": "win-1.example.com", "addresses": ["10.0.0.1"], "boot_time": None},
-    "managed_by": "kubewin",
-    "service": {"state": "RUNNING"},
-    "executable": {"release": "1.3.0"},
-    "serving": True,
-    "missing_pipes": [],
-    "pipes": ["csi-proxy-disk-v1"],
-    "findings": [{"id": "CSI-N13", "severity": "note", "message": "x", "remedy": "y"}],
-}
-MARKED = {"labels": {"kubewin.io/csi-proxy": "serving"}, "cordoned_for": ""}
-NODES = {"matched": {"a": "win-1"}, "nodes": {"win-1": MARKED, "b": MARKED}}
+MARKED = {"kubewin.io/csi-proxy": "serving"}
+NODES = match("win-1", "b", matched={"a": "win-1"}, labels=MARKED)
 LOST = {"failed": False, "reason": "connection_lost", "msg": "a: the connection was lost"}
 
 
@@ -70,7 +61,7 @@ def test_hosts_that_an_upgrade_cannot_use_are_listed_with_the_reason() -> None:
     matched = {"kubewin_nodes": {**NODES, "errors": {"d": "host d is no Node"}}}
     hosts = {"a": {**read(), **matched}, "b": {"csi_proxy_plan": LOST}, "c": {}, "d": {**read(), **matched}}
     task_vars = {"kubewin_inputs": {"windows": list(hosts)}, "hostvars": HostVars(hosts)}
-    assert describe_unusable(task_vars) == ["b: a: the connection was lost", "d: host d is no Node"]
+    assert describe_unusable(read_inventory(task_vars)) == ["b: a: the connection was lost", "d: host d is no Node"]
 
 
 def test_a_refusal_is_a_problem_although_the_host_was_read() -> None:
@@ -97,23 +88,19 @@ def test_a_host_that_was_not_read_is_no_proof_and_has_the_reason() -> None:
 def test_a_host_that_is_another_machine_than_its_name_says_proves_nothing() -> None:
     """The address of win-2 was copied to win-1: both are the Node win-2, and win-1 was not read."""
     error = "hosts win-1, win-2 are all Node win-2, expected one host per Node"
-    nodes = {
-        "matched": {},
-        "errors": dict.fromkeys(("win-1", "win-2"), error),
-        "nodes": dict.fromkeys(("win-1", "win-2"), MARKED),
-    }
+    nodes = match("win-1", "win-2", errors=dict.fromkeys(("win-1", "win-2"), error), labels=MARKED)
     hosts = {name: {**read(), "kubewin_nodes": nodes} for name in ("win-1", "win-2")}
     found = build_results(list(hosts), hosts)
     assert [host.describe_csi_proxy() for host in found] == [{"node": name, "reason": error} for name in hosts]
-    row = summarize(RunFacts(hosts=[host.describe_change() for host in found]))["nodes"][0]
-    assert (row["node"], row["verdict"], row["why"]) == ("win-1", "not checked", error)
+    row = summarize(RunFacts(hosts=found)).nodes[0]
+    assert (row.node, row.verdict, row.why) == ("win-1", "not checked", error)
 
 
 def test_a_host_without_a_driver_that_needs_csi_proxy_is_settled_without_it() -> None:
-    bare = {**NODES, "nodes": {"win-1": {"labels": {}, "cordoned_for": ""}}}
+    bare = match("win-1", matched={"a": "win-1"})
     assert not result({**read(), "kubewin_nodes": bare}).is_settled
     assert result({**read(needed=False), "kubewin_nodes": bare}).is_settled
-    cordoned = {**NODES, "nodes": {"win-1": {"labels": {}, "cordoned_for": "csi-proxy is being replaced"}}}
+    cordoned = match("win-1", matched={"a": "win-1"}, cordoned_for="csi-proxy is being replaced")
     assert not result({**read(needed=False), "kubewin_nodes": cordoned}).is_settled
 
 
@@ -122,20 +109,20 @@ def test_a_changed_host_is_read_after_the_change() -> None:
     changed = {"changed": True, "csi_proxy": after, "plan": [{"description": "start the service"}]}
     own = {**read(), "csi_proxy_result": changed}
     assert result(own).describe_csi_proxy()["serving"] is False
-    assert result(own).describe_change()["changed"] == ["start the service"]
-    assert result(read()).describe_change()["changed"] == []
+    assert result(own).changes == ["start the service"]
+    assert not result(read()).changes
 
 
 def test_a_run_that_restored_its_node_alone_says_so() -> None:
     restored = {"changed": True, "csi_proxy": STATE, "plan": []}
-    (change,) = result({**read(), "csi_proxy_result": restored}).describe_change()["changed"]
+    (change,) = result({**read(), "csi_proxy_result": restored}).changes
     assert change.startswith("restore the label kubewin.io/csi-proxy of its Node, and uncordon the Node")
 
 
 def test_a_host_that_was_not_read_is_not_called_absent() -> None:
     (host,) = results(b={"csi_proxy_plan": LOST, "kubewin_nodes": NODES})
-    row = host.describe_change()
-    assert (row["node"], row["csi_proxy"], row["left_out"]) == ("b", None, "a: the connection was lost")
+    assert (host.node, host.state, host.left_out) == ("b", None, "a: the connection was lost")
+    assert summarize(RunFacts(hosts=[host])).nodes[0].csi_proxy == "not read"
 
 
 def test_a_skipped_task_has_no_result() -> None:
@@ -151,25 +138,25 @@ def test_of_two_playbooks_in_one_run_the_later_result_counts() -> None:
     stopped = {"csi_proxy": {**STATE, "observed_at": "2026-01-01T00:00:09Z", "serving": False}}
     changed = at(5, changed=True, plan=[{"description": "start the service"}])
     own = {"csi_proxy_plan": stopped, "csi_proxy_result": changed, "kubewin_nodes": NODES}
-    row = result(own).describe_change()
-    assert (row["csi_proxy"]["serving"], row["changed"]) == (False, [])
-    assert result(own).latest == stopped
-    assert result({**own, "csi_proxy_plan": at(3)}).latest == changed
+    host = result(own)
+    assert (host.state and host.state.serving, host.change, host.changes) == (False, None, ())
+    assert result({**own, "csi_proxy_plan": at(3)}).latest == CsiProxyResult.from_result(changed)
 
 
 def test_a_later_failure_is_not_replaced_by_an_older_result() -> None:
-    assert result({"csi_proxy_plan": LOST, "csi_proxy_result": at(5)}).latest == LOST
-    assert result({"csi_proxy_plan": at(5), "csi_proxy_result": LOST}).latest == LOST
-    assert result({}).latest == {}
+    lost = CsiProxyResult.from_result(LOST)
+    assert result({"csi_proxy_plan": LOST, "csi_proxy_result": at(5)}).latest == lost
+    assert result({"csi_proxy_plan": at(5), "csi_proxy_result": LOST}).latest == lost
+    assert not result({}).has_result
 
 
 def test_a_host_is_settled_when_nothing_of_it_may_be_changed() -> None:
     assert result(read()).is_settled
-    assert not result(read(plan=[{"step": "start"}])).is_settled
+    assert not result(read(plan=[{"step": "start", "description": "start the service"}])).is_settled
     assert not result({}).is_settled
     unmarked: dict[str, Any] = {"labels": {}}
-    for facts in (unmarked, {**MARKED, "cordoned_for": "csi-proxy is being replaced"}):
-        own = {**read(), "kubewin_nodes": {"matched": {"a": "win-1"}, "nodes": {"win-1": facts}}}
+    for facts in (unmarked, {"labels": MARKED, "cordoned_for": "csi-proxy is being replaced"}):
+        own = {**read(), "kubewin_nodes": match("win-1", matched={"a": "win-1"}, **facts)}
         assert not result(own).is_settled
 
 
@@ -199,12 +186,12 @@ def test_the_name_of_a_host_s_node_may_be_a_template() -> None:
         "hostvars": Templated({"a": {"kubewin_node_name": "a.example.com"}}),
     }
     (found,) = read_hosts(variables)
-    assert found.node_name == "a.example.com"
+    assert found.claimed_node == "a.example.com"
 
 
 def test_hosts_of_several_batches_are_each_the_node_that_their_own_batch_matched() -> None:
     of_batches: dict[str, dict[str, Any]] = {
-        name: {**read(), "kubewin_nodes": {"matched": {name: node}, "nodes": {"win-1": MARKED, "win-2": MARKED}}}
+        name: {**read(), "kubewin_nodes": match("win-1", "win-2", matched={name: node}, labels=MARKED)}
         for name, node in (("one.example.com", "win-1"), ("two.example.com", "win-2"))
     }
     assert [host.node for host in build_results(list(of_batches), of_batches)] == ["win-1", "win-2"]
@@ -215,7 +202,7 @@ def test_hosts_of_several_batches_are_each_the_node_that_their_own_batch_matched
 
 def test_a_host_that_cannot_mount_the_next_volume_is_reported_beside_proven_volumes() -> None:
     stopped = {**STATE, "service": {"state": "stopped"}, "serving": False}
-    blocked = {**STATE, "findings": [{"id": "CSI-N10", "severity": "blocker", "message": "SAN policy", "remedy": "y"}]}
+    blocked = {**STATE, "findings": [{**NOTE, "severity": "blocker", "message": "SAN policy"}]}
     hosts = results(a=read(), b=read(csi_proxy=stopped), c=read(csi_proxy=blocked), d={"csi_proxy_plan": LOST})
     well, down, wrong, lost = map(list_doubts, hosts)
     assert (well, wrong, lost) == ([], ["c: SAN policy"], [])

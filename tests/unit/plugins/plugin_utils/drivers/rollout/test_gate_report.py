@@ -7,63 +7,55 @@ import json
 from typing import Any
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import (
+    Evaluation,
+    GateProblem,
+    NodeEvaluation,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.gate_report import (
     build_gate_result,
     describe_progress,
 )
+from unit.plugins.plugin_utils.drivers.rollout.pictures import picture
 
 
-def node(name: str, verdict: str, problem: str = "") -> dict[str, Any]:
-    problems = [{"id": "CSI-G20", "verdict": verdict, "message": problem, "remedy": "do this"}] if problem else []
-    return {
-        "node": name,
-        "verdict": verdict,
-        "problems": problems,
-        "notes": [],
-        "fingerprint": f"{verdict}{problem}",
-        "pod": "p",
-    }
+def node(name: str, verdict: Any = "green", problem: str = "") -> NodeEvaluation:
+    problems = () if verdict == "green" else (GateProblem("CSI-G20", verdict, problem, "do this"),)
+    return NodeEvaluation(name, "p", problems)
 
 
-def rollout(verdict: str, *nodes: dict[str, Any], problems: tuple[dict[str, str], ...] = ()) -> dict[str, Any]:
-    return {
-        "verdict": verdict,
-        "daemonset": None,
-        "nodes": list(nodes),
-        "skipped_nodes": [{"node": "win-9", "reason": "no plugin pod: label is missing"}],
-        "problems": list(problems),
-    }
+def rollout(*nodes: NodeEvaluation, problems: tuple[GateProblem, ...] = ()) -> Evaluation:
+    skipped_nodes = (("win-9", "no plugin pod: label is missing"),)
+    return Evaluation(nodes, skipped_nodes, problems, picture().daemon_set)
 
 
 def test_progress_reports_nodes_whose_verdict_changed() -> None:
-    observed = rollout("waiting", node("win-1", "green"), node("win-2", "waiting", "no pod"))
-    lines = list(describe_progress(observed, {"win-1": "green"}, 4, 60))
+    observed = rollout(node("win-1", "green"), node("win-2", "waiting", "no pod"))
+    lines = list(describe_progress(observed, {"win-1": node("win-1").fingerprint}, 4, 60))
     assert lines == ["  4 s of 1 min: 1 of 2 nodes green", "    win-2: waiting (CSI-G20 no pod)"]
 
 
 def test_progress_accepts_an_unproven_node_where_allowed() -> None:
-    observed = rollout("unproven", node("win-1", "green"), node("win-2", "unproven", "not read"))
-    [head, dummy] = describe_progress(observed, {"win-1": "green"}, 1, 600, accepts=True)
+    observed = rollout(node("win-1", "green"), node("win-2", "unproven", "not read"))
+    [head, dummy] = describe_progress(observed, {"win-1": node("win-1").fingerprint}, 1, 600, accepts=True)
     assert head == "  1 s of 10 min: 1 of 2 nodes green, 1 registered and unproven (accepted)"
-    assert "enough" not in next(describe_progress(observed, {"win-1": "green"}, 1, 600))
+    assert "enough" not in next(describe_progress(observed, {"win-1": node("win-1").fingerprint}, 1, 600))
 
 
 def test_progress_names_the_awaited_nodes_when_nothing_changed() -> None:
-    observed = rollout("waiting", node("win-1", "green"), node("win-2", "waiting", "no pod"))
-    known = {one["node"]: one["fingerprint"] for one in observed["nodes"]}
+    observed = rollout(node("win-1", "green"), node("win-2", "waiting", "no pod"))
+    known = {one.node: one.fingerprint for one in observed.nodes}
     assert list(describe_progress(observed, known, 80, 600)) == [
         "  1 min 20 s of 10 min: 1 of 2 nodes green; still waiting for win-2"
     ]
 
 
 def test_progress_reports_nodes_that_were_deleted() -> None:
-    assert list(describe_progress(rollout("green"), {"win-1": "x"}, 1, 2))[1].startswith(
-        "    win-1: no longer expected"
-    )
+    assert list(describe_progress(rollout(), {"win-1": "x"}, 1, 2))[1].startswith("    win-1: no longer expected")
 
 
 def test_green_passes() -> None:
-    result = build_gate_result(rollout("green", node("win-1", "green")), False, 60, "", check_mode=False)
+    result = build_gate_result(rollout(node("win-1", "green")), False, 60, "", check_mode=False)
     assert result.reason == ""
     assert result.message == "green: win-1"
 
@@ -77,7 +69,7 @@ def test_green_passes() -> None:
     ],
 )
 def test_everything_else_fails_with_a_reason_and_a_table(verdict: str, reason: str, expected: str) -> None:
-    observed = rollout(verdict, node("win-1", "green"), node("win-2", verdict, "what it lacks"))
+    observed = rollout(node("win-1", "green"), node("win-2", verdict, "what it lacks"))
     result = build_gate_result(observed, False, 60, "", check_mode=False)
     assert (result.as_dict()["failed"], result.reason) == (True, reason)
     assert expected in result.message
@@ -89,7 +81,7 @@ def test_everything_else_fails_with_a_reason_and_a_table(verdict: str, reason: s
 
 def test_a_failure_of_many_nodes_is_short_and_names_each_cause_once() -> None:
     nodes = [node(f"win-{at}", "red", "csi-proxy is stopped") for at in range(200)]
-    result = build_gate_result(rollout("red", *nodes), False, 60, "", check_mode=False)
+    result = build_gate_result(rollout(*nodes), False, 60, "", check_mode=False)
     printed = json.dumps(result.as_dict())
     assert printed.count("csi-proxy is stopped -> do this") == 1
     assert len((result.gate or {})["nodes"]) == 5
@@ -97,27 +89,27 @@ def test_a_failure_of_many_nodes_is_short_and_names_each_cause_once() -> None:
 
 
 def test_nodes_that_are_all_green_at_first_are_one_line() -> None:
-    observed = rollout("green", node("win-1", "green"), node("win-2", "green"))
+    observed = rollout(node("win-1", "green"), node("win-2", "green"))
     assert list(describe_progress(observed, {}, 0, 600)) == ["  0 s of 10 min: 2 of 2 nodes green"]
     # A gate that does not wait has no time.
     assert list(describe_progress(observed, {}, 0, 0)) == ["  2 of 2 nodes green"]
 
 
 def test_unproven_passes_when_accepted_and_is_reported() -> None:
-    observed = rollout("unproven", node("win-2", "unproven", "not read"))
+    observed = rollout(node("win-2", "unproven", "not read"))
     result = build_gate_result(observed, True, 60, "", check_mode=False)
     assert result.reason == ""
     assert "not read" in result.message
 
 
 def test_unproven_fails_unless_accepted() -> None:
-    observed = rollout("unproven", node("win-2", "unproven", "not read"))
+    observed = rollout(node("win-2", "unproven", "not read"))
     assert build_gate_result(observed, False, 60, "", check_mode=False).reason == "gate_unproven"
 
 
 def test_no_node_has_its_own_reason() -> None:
-    problem = {"id": "CSI-G01", "verdict": "red", "message": "there is no node to check", "remedy": "see"}
-    assert build_gate_result(rollout("red", problems=(problem,)), False, 60, "", check_mode=False).reason == "no_nodes"
+    problem = GateProblem("CSI-G01", "red", "there is no node to check", "see")
+    assert build_gate_result(rollout(problems=(problem,)), False, 60, "", check_mode=False).reason == "no_nodes"
 
 
 def test_an_api_server_that_never_answered_is_the_reason() -> None:
@@ -128,19 +120,17 @@ def test_an_api_server_that_never_answered_is_the_reason() -> None:
 
 def test_a_gate_that_could_not_read_at_its_end_does_not_pass() -> None:
     """What was green before the API server went away may not be green now."""
-    result = build_gate_result(
-        rollout("green", node("win-1", "green")), False, 60, "connection refused", check_mode=False
-    )
+    result = build_gate_result(rollout(node("win-1", "green")), False, 60, "connection refused", check_mode=False)
     assert result.reason == "unreachable"
 
 
 def test_check_mode_observes_and_does_not_fail() -> None:
-    result = build_gate_result(rollout("waiting", node("win-2", "waiting", "no pod")), False, 60, "", check_mode=True)
+    result = build_gate_result(rollout(node("win-2", "waiting", "no pod")), False, 60, "", check_mode=True)
     assert result.reason == ""
     assert "would fail now" in result.message
 
 
 def test_progress_names_a_driver_that_is_not_deployed() -> None:
-    assert list(describe_progress({"nodes": [], "daemonset": None}, {}, 0, 600)) == [
+    assert list(describe_progress(Evaluation((), (), ()), {}, 0, 600)) == [
         "  0 s of 10 min: the driver is not deployed"
     ]
