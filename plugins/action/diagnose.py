@@ -20,11 +20,13 @@ from ..plugin_utils.actions.cluster_action import ClusterAction, to_plain
 from ..plugin_utils.actions.host_results import HostResult, describe_left_cordons, list_csi_proxies, read_hosts
 from ..plugin_utils.base.documented import read_argument_spec
 from ..plugin_utils.base.errors import TaskError
+from ..plugin_utils.base.findings import Finding
 from ..plugin_utils.base.stored import serialize
 from ..plugin_utils.catalog.registry import DRIVERS
 from ..plugin_utils.kube.errors import ClusterError
 from ..plugin_utils.preflight.facts.nodes import ObservedHost
 from ..plugin_utils.preflight.report import NAMED, ReadinessOptions, name_cluster, report_readiness
+from ..plugin_utils.preflight.verdict import Report
 from ..plugin_utils.support.diagnose import (
     ABSENCE,
     ClusterFacts,
@@ -94,7 +96,10 @@ class ActionModule(ClusterAction):
     def _read_cluster(self, options: Mapping[str, Any]) -> ClusterFacts:
         drivers = [DRIVERS[name] for name in options["drivers"] if name in DRIVERS]
         readiness, unread = self._read_readiness(options)
-        report: dict[str, Any] = {"findings": select_findings(readiness.get("findings") or ()), "unread": unread}
+        report: dict[str, Any] = {
+            "findings": select_findings(readiness.findings) if readiness else (),
+            "unread": unread,
+        }
         try:
             client = self.connect(options, retry_for=20.0)
             client.read_version()
@@ -105,23 +110,22 @@ class ActionModule(ClusterAction):
         except ClusterError as error:
             return ClusterFacts(problem=str(error), **report)
 
-    def _read_readiness(self, options: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
-        """The readiness report, empty if there is none, and why."""
+    def _read_readiness(self, options: Mapping[str, Any]) -> tuple[Report | None, str]:
+        """The readiness report, or None and why there is none."""
         hosts = tuple(map(ObservedHost.from_option, to_plain(list_csi_proxies(self.task_vars))))
         request = ReadinessOptions(hosts=hosts, cluster=name_cluster(options))
         try:
-            return report_readiness(lambda: self.connect(options), request, self).report.as_dict(), ""
+            return report_readiness(lambda: self.connect(options), request, self).report, ""
         except ClusterError as error:
-            return {}, str(error)
+            return None, str(error)
 
 
-def select_findings(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def select_findings(findings: Sequence[Finding]) -> list[Finding]:
     """The blockers and the warnings of a readiness report, of each at most as many as a reader is shown."""
-    of_severity = {
-        severity: [finding for finding in findings if finding["severity"] == severity]
-        for severity in ("blocker", "warning")
-    }
-    return [finding for selected in of_severity.values() for finding in selected[:NAMED]]
+    blockers, warnings = (
+        [finding for finding in findings if finding.severity == severity][:NAMED] for severity in ("blocker", "warning")
+    )
+    return blockers + warnings
 
 
 def read_controller() -> ControllerPackages:

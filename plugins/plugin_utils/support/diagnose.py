@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..base.findings import Severity
+from ..base.findings import Finding, Severity
 from ..base.grouped import group_values
 from ..base.text import join_field_lines
 from ..drivers.rollout.explain import ALLOW_PIPES, find_denied_pipe
@@ -111,7 +111,7 @@ class ClusterFacts:
     problem: str = ""
     lacking: Mapping[str, Sequence[str]] = field(default_factory=dict)
     events: Sequence[tuple[str, str, str]] = ()
-    findings: Sequence[Mapping[str, Any]] = ()
+    findings: Sequence[Finding] = ()
     unread: str = ""
     workload: WorkloadFacts | None = None
 
@@ -330,17 +330,16 @@ def _diagnose_driver(cluster: ClusterFacts, reported: set[str], unread: set[str]
     if cluster.unread and not cluster.problem:
         problem, remedy = _split_problem(cluster.unread)
         yield Diagnosis("driver", "CSI-X18", "blocker", "readiness report", problem, "a report", remedy)
-    causes = {(finding["id"], finding["object"]) for finding in cluster.findings}
+    causes = {(finding.id, finding.object) for finding in cluster.findings}
     for finding in cluster.findings:
-        if any((cause, finding["object"]) in causes for cause in FOLLOWS.get(finding["id"], ())):
+        if any((cause, finding.object) in causes for cause in FOLLOWS.get(finding.id, ())):
             # It disappears with its cause; its own remedy would not last.
             continue
         # What a host reported is in the layer of csi-proxy already.
-        follows = finding["id"] in _UNPROVEN and any(finding["object"].startswith(f"Node {node},") for node in unread)
-        if finding["id"] not in reported and not follows:
-            severity: Severity = "warning" if finding["id"] == _OF_A_DRAIN else finding.get("severity", "blocker")
-            texts = finding["object"], finding["message"], ABSENCE, finding["remedy"]
-            yield Diagnosis("driver", finding["id"], severity, *texts)
+        follows = finding.id in _UNPROVEN and any(finding.object.startswith(f"Node {node},") for node in unread)
+        if finding.id not in reported and not follows:
+            severity: Severity = "warning" if finding.id == _OF_A_DRAIN else finding.severity
+            yield Diagnosis("driver", finding.id, severity, finding.object, finding.message, ABSENCE, finding.remedy)
 
 
 def _diagnose_conflicts(events: Sequence[tuple[str, str, str]]) -> Iterator[Diagnosis]:

@@ -22,6 +22,7 @@ from ..kube.kinds import Kind
 from ..kube.permissions import find_missing_rules
 from ..kube.pod import PodFacts, find_controller
 from ..kube.times import read_event_time
+from ..preflight.verdict import Report
 from .parts import Missing, Part
 from .workload import WorkloadFacts, WorkloadPod, name_workload, select_causes
 
@@ -90,9 +91,9 @@ def list_missing_rules(client: Client, drivers: Iterable[Driver]) -> dict[str, l
     return {role: [need.rule() for need in needs] for (role, _namespace), needs in missing.items()}
 
 
-def read_workload(client: Client, name: str, report: Mapping[str, Any]) -> WorkloadFacts:
-    """A workload with its pods and their last warnings. name: namespace/name of it or of a pod. report: RV(report) of preflight_info."""
-    workloads = {entry["workload"].partition(" ")[2]: entry for entry in report["workloads"]}
+def read_workload(client: Client, name: str, report: Report) -> WorkloadFacts:
+    """A workload with its pods and their last warnings. name: namespace/name of it or of a pod."""
+    workloads = {verdict.workload.partition(" ")[2]: verdict for verdict in report.workloads}
     verdict = workloads.get(name_workload(name, workloads))
     namespace = name.partition("/")[0]
     warnings: dict[str, str] = {}
@@ -107,7 +108,7 @@ def read_workload(client: Client, name: str, report: Mapping[str, Any]) -> Workl
             runs = facts.ready or facts.phase == "Succeeded"
             pods.append(WorkloadPod(pod_name, node, runs, warnings.get(pod["metadata"]["name"], "")))
     nodes = {pod.node for pod in pods if pod.node}
-    return WorkloadFacts(name, verdict, select_causes(verdict, report["findings"], nodes) if verdict else [], pods)
+    return WorkloadFacts(name, verdict, select_causes(verdict, report.findings, nodes) if verdict else [], pods)
 
 
 def _order_warning(event: Object) -> tuple[bool, float]:

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from ..base.findings import Finding
+from ..preflight.verdict import WorkloadVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +30,8 @@ class WorkloadFacts:
     """
 
     name: str
-    verdict: Mapping[str, Any] | None
-    causes: Sequence[Mapping[str, Any]] = ()
+    verdict: WorkloadVerdict | None
+    causes: Sequence[Finding] = ()
     pods: Sequence[WorkloadPod] = ()
 
     def select_nodes(self) -> set[str]:
@@ -44,33 +46,30 @@ def name_workload(name: str, workloads: Iterable[str]) -> str:
     return max((workload for workload in workloads if f"{name}-".startswith(f"{workload}-")), key=len, default=name)
 
 
-def select_causes(
-    verdict: Mapping[str, Any], findings: Sequence[Mapping[str, Any]], nodes: Collection[str]
-) -> list[Mapping[str, Any]]:
+def select_causes(verdict: WorkloadVerdict, findings: Sequence[Finding], nodes: Collection[str]) -> list[Finding]:
     """The findings of a report that stop a workload. verdict: its entry there. nodes: of its pods."""
-    keys = {(cause["id"], cause["object"]) for cause in verdict.get("causes") or ()}
-    causes = [entry for entry in findings if (entry["id"], entry["object"]) in keys]
+    keys = {(cause.id, cause.object) for cause in verdict.causes}
+    causes = [finding for finding in findings if (finding.id, finding.object) in keys]
     # Another workload may have the same finding about the same object, such as a node.
-    because = str(verdict.get("because") or "")
     own_causes = {
-        (entry["id"], entry["object"])
-        for entry in causes
-        if entry["object"] != verdict["workload"] and entry["message"] in because
+        (cause.id, cause.object)
+        for cause in causes
+        if cause.object != verdict.workload and cause.message in verdict.because
     }
     causes = [
-        entry for entry in causes if entry["message"] in because or (entry["id"], entry["object"]) not in own_causes
+        cause for cause in causes if cause.message in verdict.because or (cause.id, cause.object) not in own_causes
     ]
     # What is wrong with its node explains a pod there, and what keeps the pod off other nodes does not.
-    objects, ids = {f"Node {node}" for node in nodes}, verdict.get("findings") or ()
-    of_nodes = [entry for entry in findings if entry["object"] in objects and entry["id"] in ids]
-    if any(entry["severity"] == "blocker" for entry in of_nodes):
-        causes = [*of_nodes, *(entry for entry in causes if entry["id"] != "CSI-W20" and entry not in of_nodes)]
+    objects = {f"Node {node}" for node in nodes}
+    of_nodes = [finding for finding in findings if finding.object in objects and finding.id in verdict.findings]
+    if any(finding.severity == "blocker" for finding in of_nodes):
+        causes = [*of_nodes, *(cause for cause in causes if cause.id != "CSI-W20" and cause not in of_nodes)]
     return causes
 
 
 def describe_workload(workload: WorkloadFacts) -> list[str]:
     """Where its pods are, with the last warning about each."""
-    lines = [] if workload.pods or workload.verdict is None else [f"{workload.verdict['workload']} has no such pod now"]
+    lines = [] if workload.pods or workload.verdict is None else [f"{workload.verdict.workload} has no such pod now"]
     for pod in workload.pods:
         state = "runs" if pod.runs else "does not run"
         lines.append(f"Pod {pod.name} {state}{f' on {pod.node}' if pod.node else ', has no node'}")

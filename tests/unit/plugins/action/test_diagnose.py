@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from ansible_collections.kubewin.csi.plugins.action.diagnose import select_findings
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import blocker, note, warning
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.report import NAMED
 
 
 def test_blockers_come_before_warnings_and_notes_are_left_out() -> None:
-    findings = [{"id": str(number), "severity": "warning"} for number in range(NAMED + 1)]
-    findings += [{"id": "note", "severity": "note"}, {"id": "first", "severity": "blocker"}]
-    assert [finding["id"] for finding in select_findings(findings)] == ["first", *map(str, range(NAMED))]
+    findings = [warning(str(number), "Node win-1", "x", "y") for number in range(NAMED + 1)]
+    findings += [note("note", "Node win-1", "x", "y"), blocker("first", "Node win-1", "x", "y")]
+    assert [finding.id for finding in select_findings(findings)] == ["first", *map(str, range(NAMED))]

@@ -9,13 +9,21 @@ import importlib.metadata
 import itertools
 import json
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 import yaml
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import (
+    NO_TARGET,
+    Cause,
+    Report,
+    ReportFinding,
+    WorkloadVerdict,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.diagnose import (
     _OF_TRANSPORT,
     LAYERS,
@@ -79,7 +87,7 @@ FOUND = {
     "message": "a second csi-proxy",
     "remedy": "sc.exe delete x",
 }
-BLOCKER = {"id": "CSI-N30", "object": "Node win-1", "message": "the driver is not registered", "remedy": "enable_csi"}
+BLOCKER = Finding("CSI-N30", "blocker", "Node win-1", "the driver is not registered", "enable_csi")
 # What was planted: (controller, cluster, host), where it is, and a part of the remedy.
 PLANTED: dict[str, tuple[ControllerPackages, ClusterFacts, HostFacts, str, str]] = {
     "pywinrm is missing": (
@@ -212,12 +220,23 @@ def test_a_host_that_is_down_hides_no_other_host() -> None:
 
 
 WAITS = WorkloadPod("shop/orders-0", "win-2", runs=False, event="FailedMount: the share is away")
-UNREGISTERED = {**BLOCKER, "severity": "warning"}
-ORDERS = WorkloadFacts("shop/orders-0", {"workload": "StatefulSet shop/orders"}, pods=[WAITS])
+UNREGISTERED = replace(BLOCKER, severity="warning")
+
+
+def verdict(name: str, because: str = "", causes: tuple[Cause, ...] = (), *findings: str) -> WorkloadVerdict:
+    return WorkloadVerdict(f"StatefulSet shop/{name}", "windows", "", "no", because, (), findings, causes)
+
+
+def report(workloads: list[WorkloadVerdict], findings: list[Finding]) -> Report:
+    found = tuple(ReportFinding(**asdict(finding), evidence=(), why="", link="") for finding in findings)
+    return Report("", "", "", "", NO_TARGET, found, (), (), tuple(workloads))
+
+
+ORDERS = WorkloadFacts("shop/orders-0", verdict("orders"), pods=[WAITS])
 
 
 def test_of_a_workload_only_what_stops_its_pods_is_listed() -> None:
-    elsewhere = replace(CLUSTER, findings=[{**BLOCKER, "id": "CSI-N31"}], lacking={"kubewin-csi-smb": [RULE]})
+    elsewhere = replace(CLUSTER, findings=[replace(BLOCKER, id="CSI-N31")], lacking={"kubewin-csi-smb": [RULE]})
     hosts = [service(state="stopped"), replace(HOST, name="win-2", node="win-2")]
     cluster = replace(elsewhere, workload=replace(ORDERS, causes=[UNREGISTERED]))
     found = diagnose(CONTROLLER, cluster, hosts)
@@ -241,16 +260,16 @@ def test_a_workload_that_runs_has_nothing_to_fix_and_an_unknown_one_is_named() -
 
 
 def test_a_node_that_is_not_ready_is_listed_although_no_workload_needs_it() -> None:
-    warning = {**BLOCKER, "id": "CSI-G05", "severity": "warning", "message": "the Node is not Ready"}
+    warning = replace(BLOCKER, id="CSI-G05", severity="warning", message="the Node is not Ready")
     found = diagnose(CONTROLLER, replace(CLUSTER, findings=[warning]), [HOST])
     assert [(diagnosis.id, diagnosis.severity) for diagnosis in found] == [("CSI-G05", "warning")]
 
 
 def test_what_follows_from_another_finding_about_the_node_is_left_out() -> None:
-    old_pod, pipes = {**BLOCKER, "id": "CSI-G12"}, {**BLOCKER, "id": "CSI-G42"}
+    old_pod, pipes = replace(BLOCKER, id="CSI-G12"), replace(BLOCKER, id="CSI-G42")
     found = diagnose(CONTROLLER, replace(CLUSTER, findings=[old_pod, pipes]), [HOST])
     assert [diagnosis.id for diagnosis in found] == ["CSI-G42"]
-    elsewhere = {**pipes, "object": "Node win-2"}
+    elsewhere = replace(pipes, object="Node win-2")
     assert len(diagnose(CONTROLLER, replace(CLUSTER, findings=[old_pod, elsewhere]), [HOST])) == 2
 
 
@@ -271,14 +290,14 @@ def test_a_disabled_service_is_not_started_by_hand() -> None:
 
 
 def test_a_stopped_service_stands_for_its_pipes() -> None:
-    blockers = [{**BLOCKER, "id": "CSI-G42"}, {**BLOCKER, "id": "CSI-G43"}]
+    blockers = [replace(BLOCKER, id="CSI-G42"), replace(BLOCKER, id="CSI-G43")]
     found = diagnose(CONTROLLER, replace(CLUSTER, findings=blockers), [service(state="stopped")])
     assert [one.id for one in found] == ["CSI-X15"]
     assert len(diagnose(CONTROLLER, replace(CLUSTER, findings=blockers), [HOST])) == 2
 
 
 def test_a_pod_that_no_controller_recreates_is_a_warning_of_the_next_drain() -> None:
-    cluster = replace(CLUSTER, findings=[{**BLOCKER, "id": "CSI-W07"}])
+    cluster = replace(CLUSTER, findings=[replace(BLOCKER, id="CSI-W07")])
     found = diagnose(CONTROLLER, cluster, [HOST])
     assert [(diagnosis.id, diagnosis.severity) for diagnosis in found] == [("CSI-W07", "warning")]
     assert is_passed(found, "blocked")
@@ -309,14 +328,13 @@ def test_a_pod_belongs_to_the_workload_with_the_longest_name() -> None:
     names = ["orders-0", "orders-db-0", "orders"]
     pods = [{"metadata": {"name": name}, "spec": {"nodeName": "win-1"}} for name in names]
     client = Mock(list=lambda kind, *_where, **_selector: Mock(items=pods if kind.kind == "Pod" else []))
-    workloads = [{"workload": f"StatefulSet shop/{name}", "causes": []} for name in ("orders", "orders-db")]
-    report = {"workloads": workloads, "findings": []}
+    workloads = [verdict("orders"), verdict("orders-db")]
     for name, expected in (
         ("orders", ["orders-0", "orders"]),
         ("orders-db", ["orders-db-0"]),
         ("orders-db-0", ["orders-db-0"]),
     ):
-        facts = read_workload(client, f"shop/{name}", report)
+        facts = read_workload(client, f"shop/{name}", report(workloads, []))
         assert [pod.name for pod in facts.pods] == [f"shop/{pod}" for pod in expected]
         assert facts.verdict == workloads[name.startswith("orders-db")]
 
@@ -329,63 +347,48 @@ def test_a_node_that_is_not_ready_explains_its_pod_and_no_other_one(node: str, e
     """As the report of a real evaluation has it: a cause about the selector, and a finding about the node."""
     pod = {"metadata": {"name": "orders-0"}, "spec": {"nodeName": node}}
     client = Mock(list=lambda kind, *_where, **_selector: Mock(items=[pod] if kind.kind == "Pod" else []))
-    workload = {
-        "workload": "StatefulSet shop/orders",
-        "because": "orders-0 is blocked at step schedule on win-2, win-3: other selector",
-        "causes": [{"id": "CSI-W20", "object": "StatefulSet shop/orders"}],
-        "findings": ["CSI-W20", "CSI-G05"],
-    }
+    because = "orders-0 is blocked at step schedule on win-2, win-3: other selector"
+    orders = verdict("orders", because, (Cause("CSI-W20", "StatefulSet shop/orders"),), "CSI-W20", "CSI-G05")
     findings = [
-        {"id": "CSI-G05", "severity": "blocker", "object": "Node win-1", "message": "it is not Ready"},
-        {"id": "CSI-W20", "severity": "blocker", "object": "StatefulSet shop/orders", "message": "other selector"},
+        replace(BLOCKER, id="CSI-G05", message="it is not Ready"),
+        replace(BLOCKER, id="CSI-W20", object="StatefulSet shop/orders", message="other selector"),
     ]
-    facts = read_workload(client, "shop/orders-0", {"workloads": [workload], "findings": findings})
-    assert [cause["message"] for cause in facts.causes] == expected
+    facts = read_workload(client, "shop/orders-0", report([orders], findings))
+    assert [cause.message for cause in facts.causes] == expected
 
 
 def test_of_two_findings_about_a_node_the_one_of_the_workload_is_its_cause() -> None:
     client = Mock(list=lambda *_where, **_selector: Mock(items=[]))
-    workload = {
-        "workload": "StatefulSet shop/orders",
-        "because": "orders-0 is blocked at step attach on win-1: volume a is not detached",
-        "causes": [{"id": "CSI-N34", "object": "Node win-1, driver x"}],
-    }
+    because = "orders-0 is blocked at step attach on win-1: volume a is not detached"
+    orders = verdict("orders", because, (Cause("CSI-N34", "Node win-1, driver x"),))
     findings = [
-        {
-            "id": "CSI-N34",
-            "severity": "blocker",
-            "object": "Node win-1, driver x",
-            "message": f"volume {volume} is not detached",
-        }
+        replace(BLOCKER, id="CSI-N34", object="Node win-1, driver x", message=f"volume {volume} is not detached")
         for volume in "ab"
     ]
-    facts = read_workload(client, "shop/orders", {"workloads": [workload], "findings": findings})
-    assert [cause["message"] for cause in facts.causes] == ["volume a is not detached"]
+    facts = read_workload(client, "shop/orders", report([orders], findings))
+    assert [cause.message for cause in facts.causes] == ["volume a is not detached"]
 
 
 @pytest.mark.parametrize(("event", "expected"), [('secret "db-password" not found', "CSI-X21"), ("", "CSI-W22")])
 def test_the_event_of_a_pod_that_waits_says_why(event: str, expected: str) -> None:
-    waits = {
-        **BLOCKER,
-        "id": "CSI-W22",
-        "object": "StatefulSet shop/orders",
-        "message": "container db waits: ContainerCreating",
-    }
+    waits = replace(
+        BLOCKER, id="CSI-W22", object="StatefulSet shop/orders", message="container db waits: ContainerCreating"
+    )
     workload = replace(ORDERS, causes=[waits], pods=[replace(WAITS, event=event)])
     (only,) = diagnose(CONTROLLER, replace(CLUSTER, workload=workload), [HOST])
-    assert (only.id, only.found) == (expected, event or waits["message"])
+    assert (only.id, only.found) == (expected, event or waits.message)
 
 
 def test_a_missing_executable_stands_for_the_stopped_service() -> None:
     finding = {**FOUND, "id": "CSI-N06", "severity": "blocker"}
     gone = state(serving=False, service={**SERVING["service"], "state": "stopped"}, findings=[finding])
-    blockers = [{**BLOCKER, "id": "CSI-G42"}]
+    blockers = [replace(BLOCKER, id="CSI-G42")]
     assert [one.id for one in diagnose(CONTROLLER, replace(CLUSTER, findings=blockers), [gone])] == ["CSI-N06"]
 
 
 def test_a_host_that_was_not_read_stands_for_its_unproven_drivers() -> None:
     unproven = [
-        {**BLOCKER, "id": id_, "object": f"Node {node}, driver x"}
+        replace(BLOCKER, id=id_, object=f"Node {node}, driver x")
         for id_ in ("CSI-G40", "CSI-G41")
         for node in ("win-1", "win-2")
     ]
