@@ -17,6 +17,7 @@ from functools import cached_property, reduce
 from itertools import chain
 from operator import or_
 
+from ..base.cached import cached_method
 from ..base.grouped import group_values
 from ..catalog import wmco
 from ..catalog.base import Driver
@@ -105,10 +106,6 @@ class Index:
         self.migrated_to = frozenset(volume.migrated_to for volume in snapshot.volumes)
         self.provisioned_by = frozenset(volume.provisioned_by for volume in snapshot.volumes if volume.phase == "Bound")
         self.kubernetes = version_of(snapshot.cluster.kubernetes)
-        self._placed: dict[Placement, int] = {}
-        self._termed: dict[tuple[Term, ...], int] = {}
-        self._tolerated: dict[tuple[Toleration, ...], int] = {}
-        self._named: dict[int, tuple[str, ...]] = {}
         self._sets: dict[int, int] = {}
         self._labels: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
         self.taints: dict[tuple[Taint, ...], int] = defaultdict(int)
@@ -124,12 +121,10 @@ class Index:
         """An equal set, kept once: a set of 5,000 nodes takes 700 bytes, and each volume has several."""
         return self._sets.setdefault(nodes, nodes)
 
+    @cached_method
     def list_names(self, nodes: int) -> tuple[str, ...]:
         """The names of a set of nodes, sorted. The same set gives the same tuple."""
-        names = self._named.get(nodes)
-        if names is None:
-            names = self._named[nodes] = tuple(node.name for node in self.list_nodes(nodes))
-        return names
+        return tuple(node.name for node in self.list_nodes(nodes))
 
     def list_nodes(self, nodes: int) -> Iterable[ObservedNode]:
         """The nodes of a set, by name."""
@@ -150,15 +145,11 @@ class Index:
         """The nodes with a label, whatever its value."""
         return unite(nodes for _value, nodes in self.group_by_label(key))
 
+    @cached_method
     def find_fitting(self, placement: Placement) -> int:
         """Where a pod may be put, by selector, affinity, taints and runtime class; its system is ignored."""
-        cached_nodes = self._placed.get(placement)
-        if cached_nodes is not None:
-            return cached_nodes
         added = self.runtime_classes.get(placement.runtime_class, ANYWHERE)
-        accepting = self._find_accepting(placement.tolerations + added.tolerations)
-        nodes = self._placed[placement] = self.find_selected(placement) & accepting
-        return nodes
+        return self.find_selected(placement) & self._find_accepting(placement.tolerations + added.tolerations)
 
     def find_selected(self, placement: Placement) -> int:
         """The nodes that selector and required affinity of a pod let pass, with the selector of its RuntimeClass."""
@@ -167,28 +158,22 @@ class Index:
             nodes &= self.find_labelled(key, value)
         return nodes if placement.terms is None else nodes & self.find_matching(placement.terms)
 
+    @cached_method
     def _find_accepting(self, tolerations: tuple[Toleration, ...]) -> int:
-        accepting = self._tolerated.get(tolerations)
-        if accepting is None:
-            by_taints = (
-                (nodes, [taint for taint in taints if not is_of_state(taint)]) for taints, nodes in self.taints.items()
-            )
-            accepting = unite(nodes for nodes, taints in by_taints if are_accepted(taints, tolerations))
-            self._tolerated[tolerations] = accepting
-        return accepting
+        by_taints = (
+            (nodes, [taint for taint in taints if not is_of_state(taint)]) for taints, nodes in self.taints.items()
+        )
+        return unite(nodes for nodes, taints in by_taints if are_accepted(taints, tolerations))
 
+    @cached_method
     def find_matching(self, terms: tuple[Term, ...]) -> int:
         """The nodes that a node affinity lets pass."""
-        cached_nodes = self._termed.get(terms)
-        if cached_nodes is not None:
-            return cached_nodes
         nodes = 0
         for term in terms:
             passing = self.all if term else 0
             for requirement in term:
                 passing &= self._find_satisfying(requirement)
             nodes |= passing
-        self._termed[terms] = nodes
         return nodes
 
     def _find_satisfying(self, requirement: Requirement) -> int:
@@ -276,6 +261,14 @@ class Index:
         """CSI names of the drivers that any Windows node has registered."""
         windows = (csi_node for csi_node in self.csi_nodes.values() if self.bit.get(csi_node.name, 0) & self.windows)
         return frozenset(entry.name for csi_node in windows for entry in csi_node.drivers)
+
+    @cached_method
+    def find_differing_labels(self, nodes: int, driver: str, keys: frozenset[str] = frozenset()) -> tuple[str, ...]:
+        """Of the labels that say where volumes of a driver are, and of these keys, those by which nodes differ."""
+        entries = (csi_node.find_entry(driver) for csi_node in self.csi_nodes.values())
+        labels = keys.union(key for entry in entries if entry is not None for key in entry.topology_keys)
+        values = {key: {node.labels.get(key) for node in self.list_nodes(nodes)} for key in sorted(labels)}
+        return tuple(key for key in values if len(values[key]) > 1)
 
     @cached_property
     def providers(self) -> Mapping[str, tuple[ObservedTemplate, ...]]:

@@ -149,16 +149,12 @@ class Subjects:
     next_pods: dict[str, tuple[PodToStart, ...]] = field(default_factory=dict)
     demand: dict[str, int] = field(default_factory=dict)
     used_claims: frozenset[str] = frozenset()
-    _last: tuple[PodToStart | None, Sequence[tuple[str, str]]] = (None, ())
 
     def list_keys(self, pod: PodToStart) -> Sequence[tuple[str, str]]:
         """Each volume of a pod as answers call it, with the key of its subject."""
-        # A pod is asked about by one step after the other.
-        if self._last[0] is not pod:
-            keys = [name_subject(request, pod.workload) for request in self.claims.list_requests(pod)]
-            keys += [name_inline(inline, pod.workload) for inline in pod.inline]
-            self._last = (pod, [*zip(pod.volumes, keys, strict=True)])
-        return self._last[1]
+        keys = [name_subject(request, pod.workload) for request in self.claims.list_requests(pod)]
+        keys += [name_inline(inline, pod.workload) for inline in pod.inline]
+        return [*zip(pod.volumes, keys, strict=True)]
 
 
 def name_subject(request: Request, workload: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from ...base.cached import cached_method
 from ...base.grouped import group_values
 from ...catalog import in_tree
 from ...catalog.translation import REGIONS, UNSPECIFIED, ZONES
@@ -21,7 +22,6 @@ from ..facts.workloads import ObservedPod
 from ..findings import create_finding
 from ..index import BY_NAME, GOING, Index, unite
 from ..migration import decide_control_plane
-from ..scheduler.volume_binding import find_differing_labels
 from ..subjects import Subject, Subjects
 from ..usage import Usage, Workload, list_disks
 from ..verdict import ReportFinding, Severity
@@ -57,10 +57,6 @@ class AttachDetachController:
         driver_findings: Mapping[str, tuple[ReportFinding, ...]],
         plugin_answers: Mapping[str, Sequence[StepAnswer]],
     ) -> None:
-        self._uses: dict[str, _Use] = {}
-        # By driver and nodes.
-        self._differing: dict[tuple[str, int], tuple[str, ...]] = {}
-        self._registered: dict[str, int] = {}
         self._index, self._usage, self._subjects, self._evaluated = index, usage, subjects, evaluated
         self._unusable_drivers = {
             name: tuple(finding for finding in findings if finding.severity == "blocker")
@@ -161,21 +157,17 @@ class AttachDetachController:
         nodes = split.nodes & (self._find_registered(subject.driver) | in_tree)
         if subject.handle.zone not in ("", UNSPECIFIED) or not nodes & (nodes - 1):
             return
-        key = subject.driver, nodes
-        if key not in self._differing:
-            self._differing[key] = find_differing_labels(self._index, nodes, subject.driver)
-        if labels := self._differing[key]:
+        if labels := self._index.find_differing_labels(nodes, subject.driver):
             message = f"neither nodeAffinity nor a label says where it is, and nodes differ in {', '.join(labels)}"
             remedy = "set spec.nodeAffinity of the volume to its zone, so that the scheduler avoids other nodes"
             split.doubt(split.nodes, "CSI-V32", message, remedy)
 
+    @cached_method
     def _find_registered(self, driver: str) -> int:
         """The nodes with a driver's topology keys; others have no labels of it yet, and findings about the driver stop them."""
-        if driver not in self._registered:
-            entries = ((name, csi_node.find_entry(driver)) for name, csi_node in self._index.csi_nodes.items())
-            names = (name for name, entry in entries if entry is not None and entry.topology_keys)
-            self._registered[driver] = unite(self._index.bit.get(name, 0) for name in names)
-        return self._registered[driver]
+        entries = ((name, csi_node.find_entry(driver)) for name, csi_node in self._index.csi_nodes.items())
+        names = (name for name, entry in entries if entry is not None and entry.topology_keys)
+        return unite(self._index.bit.get(name, 0) for name in names)
 
     def _check_migration(self, subject: Subject, split: Split) -> None:
         """Where kubelet and control plane go different ways, the one waits for what the other does not do."""
@@ -283,26 +275,25 @@ class AttachDetachController:
         return next(list_disks(self._index, claims, () if claims else (Inline("", subject.source),)))
 
     def _find_users(self, subject: Subject) -> _Use:
-        claims, disk = (subject.claim.key,) if subject.claim is not None else (), self._name_disk(subject)
-        volume = claims[0] if claims else disk
-        if volume not in self._uses:
-            # Workloads on Linux are known only where they share a claim.
-            users = self._usage.users.get(disk, ())
-            workloads = [user for user in users if user.on_windows or not {*claims}.isdisjoint(user.claims)]
-            keys = {user.key for user in workloads}
-            placed = [pair for pair in self._placed.get(disk, ()) if pair[0] in keys]
-            holding: dict[str, ObservedPod] = {}
-            starting: dict[str, Workload] = {}
-            if len(workloads) > 1:
-                live = (pair for pair in placed if not pair[1].finished and not pair[1].gone_by)
-                while len(holding) < 2 and (pair := next(live, None)) is not None:
-                    holding.setdefault(*pair)
-                if not any(pod.node and not pod.finished for user in workloads for pod in user.pods):
-                    starting = {
-                        user.key: user for user in workloads if user.template is not None and user.template.runs
-                    }
-            self._uses[volume] = _Use(holding, tuple(pod for dummy, pod in placed if pod.gone_by), starting)
-        return self._uses[volume]
+        claim = subject.claim.key if subject.claim is not None else ""
+        return self._find_users_of_disk(self._name_disk(subject), claim)
+
+    @cached_method
+    def _find_users_of_disk(self, disk: str, claim: str) -> _Use:
+        # Workloads on Linux are known only where they share a claim.
+        users = self._usage.users.get(disk, ())
+        workloads = [user for user in users if user.on_windows or claim in user.claims]
+        keys = {user.key for user in workloads}
+        placed = [pair for pair in self._placed.get(disk, ()) if pair[0] in keys]
+        holding: dict[str, ObservedPod] = {}
+        starting: dict[str, Workload] = {}
+        if len(workloads) > 1:
+            live = (pair for pair in placed if not pair[1].finished and not pair[1].gone_by)
+            while len(holding) < 2 and (pair := next(live, None)) is not None:
+                holding.setdefault(*pair)
+            if not any(pod.node and not pod.finished for user in workloads for pod in user.pods):
+                starting = {user.key: user for user in workloads if user.template is not None and user.template.runs}
+        return _Use(holding, tuple(pod for dummy, pod in placed if pod.gone_by), starting)
 
     def _find_stuck_pod(self, subject: Subject) -> ObservedPod | None:
         """A pod with the volume that is being deleted and does not go."""

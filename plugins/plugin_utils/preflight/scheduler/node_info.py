@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from ...base.cached import cached_method
 from ..facts.scheduling import PodShape, read_amount
 from ..index import Index, unite
 from ..walk.steps import Split
@@ -33,8 +34,6 @@ class NodeInfos:
         }
         # By resource and amount, the nodes that have it left.
         self._rooms: dict[str, dict[int, int]] = defaultdict(dict)
-        self._large: dict[tuple[str, int], int] = {}
-        self._largest: dict[str, int] = {}
         # Each shape with the numbers of its pods by node, by the identity of the shape: to compare shapes takes long.
         self._residents: dict[int, tuple[PodShape, dict[str, int]]] = {}
         # The shapes that limit others, which are few.
@@ -99,21 +98,18 @@ class NodeInfos:
             rooms[amount] = sum(bits[name] for name, free in self._free.items() if free.get(resource, 0) >= amount)
         return rooms[amount]
 
+    @cached_method
     def find_large_nodes(self, resource: str, amount: int) -> int:
         """The nodes that have so much of a resource when they are empty."""
-        key = (resource, amount)
-        if key not in self._large:
-            nodes = self._index.node_list
-            large = (node for node in nodes if read_amount(resource, node.allocatable.get(resource, "0")) >= amount)
-            self._large[key] = self.find_nodes(node.name for node in large)
-        return self._large[key]
+        nodes = self._index.node_list
+        large = (node for node in nodes if read_amount(resource, node.allocatable.get(resource, "0")) >= amount)
+        return self.find_nodes(node.name for node in large)
 
+    @cached_method
     def find_largest_amount(self, resource: str) -> int:
         """How much of a resource the largest Windows node has when it is empty."""
-        if resource not in self._largest:
-            texts = (node.allocatable.get(resource, "0") for node in self._index.list_nodes(self._index.windows))
-            self._largest[resource] = max((read_amount(resource, text) for text in texts), default=0)
-        return self._largest[resource]
+        texts = (node.allocatable.get(resource, "0") for node in self._index.list_nodes(self._index.windows))
+        return max((read_amount(resource, text) for text in texts), default=0)
 
     def list_pods(self, limiting: bool = False) -> Iterator[tuple[PodShape, Mapping[str, int]]]:
         """The shapes that pods have, with how many are on which nodes. limiting: of pods with ports or anti-affinity only."""

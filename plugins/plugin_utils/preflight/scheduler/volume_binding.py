@@ -8,11 +8,9 @@ Also upstream's binder.go, which binds or provisions the volumes of claims that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from ...catalog.translation import TranslationError, parse_ebs_id
 from ..facts.placement import describe_terms
-from ..facts.storage import ObservedClass, ObservedVolume
+from ..facts.storage import ObservedVolume
 from ..index import Index
 from ..walk.claims import Claims, Request
 from ..walk.steps import Split
@@ -23,7 +21,6 @@ class VolumeBinding:
 
     def __init__(self, index: Index, claims: Claims) -> None:
         self._index, self._claims = index, claims
-        self._topology_keys: dict[str, tuple[str, ...]] = {}
 
     def filter_claim(self, request: Request, split: Split) -> None:
         """Note the nodes from which the volume is not reached."""
@@ -59,25 +56,11 @@ class VolumeBinding:
         storage_class = self._claims.find_class(request)
         if storage_class is None:
             return
-        if storage_class.name not in self._topology_keys:
-            self._topology_keys[storage_class.name] = self._find_topology_keys(storage_class)
-        if keys := self._topology_keys[storage_class.name]:
+        allowed = frozenset(part.key for term in storage_class.allowed or () for part in term)
+        if keys := self._index.find_differing_labels(self._index.all, storage_class.driver, allowed):
             message = f"{request.volume_key}: its volume is provisioned in any zone before the pod is scheduled ({', '.join(keys)})"
             remedy = "recreate the claim with a StorageClass that has volumeBindingMode WaitForFirstConsumer"
             split.doubt(split.nodes, "CSI-W21", message, remedy)
-
-    def _find_topology_keys(self, storage_class: ObservedClass) -> tuple[str, ...]:
-        """The labels by which nodes differ in whether they reach volumes of a class."""
-        allowed = {part.key for term in storage_class.allowed or () for part in term}
-        return find_differing_labels(self._index, self._index.all, storage_class.driver, allowed)
-
-
-def find_differing_labels(index: Index, nodes: int, driver: str, keys: Iterable[str] = ()) -> tuple[str, ...]:
-    """Of the labels that say where volumes of a driver are, and of these keys, those by which nodes differ."""
-    entries = (csi_node.find_entry(driver) for csi_node in index.csi_nodes.values())
-    labels = {key for entry in entries if entry is not None for key in entry.topology_keys}.union(keys)
-    values = {key: {node.labels.get(key) for node in index.list_nodes(nodes)} for key in sorted(labels)}
-    return tuple(key for key in values if len(values[key]) > 1)
 
 
 def _is_translatable(volume: ObservedVolume) -> bool:

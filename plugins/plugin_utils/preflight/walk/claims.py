@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from ...base.cached import cached_method
 from ...base.grouped import group_values
 from ...catalog import in_tree
 from ...catalog.kubernetes import SETS_DEFAULT_CLASS_LATER
@@ -68,7 +69,6 @@ class Claims:
 
     def __init__(self, index: Index) -> None:
         self._index = index
-        self._migrated_nodes: dict[str, int] = {}
         # By the identity of a pod, that pod with its claims.
         self._requests: dict[int, tuple[PodToStart, tuple[Request, ...]]] = {}
         # A claim that was created while there was no default class gets a later one.
@@ -223,13 +223,12 @@ class Claims:
     def find_migrated_nodes(self, volume: ObservedVolume) -> int:
         """The nodes whose kubelet uses CSI for the plugin of a volume with a translated label."""
         plugin = in_tree.find_by_field(volume.source.field)
-        if plugin is None or plugin.field not in _TRANSLATED:
-            return 0
-        if plugin.plugin not in self._migrated_nodes:
-            csi_nodes = self._index.csi_nodes.values()
-            moved = (csi_node.name for csi_node in csi_nodes if plugin.plugin in (csi_node.migrated or ()))
-            self._migrated_nodes[plugin.plugin] = sum(self._index.bit.get(name, 0) for name in moved)
-        return self._migrated_nodes[plugin.plugin]
+        return 0 if plugin is None or plugin.field not in _TRANSLATED else self._find_migrating_nodes(plugin.plugin)
+
+    @cached_method
+    def _find_migrating_nodes(self, plugin: str) -> int:
+        csi_nodes = self._index.csi_nodes.values()
+        return unite(self._index.bit.get(node.name, 0) for node in csi_nodes if plugin in (node.migrated or ()))
 
 
 def is_reserved_for(volume: ObservedVolume, claim: ObservedClaim) -> bool:
