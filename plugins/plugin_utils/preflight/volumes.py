@@ -55,10 +55,8 @@ _REMEDIES = {
 
 @lru_cache(maxsize=4096)
 def _check_support(driver: str, request: RequestedVolume, version: Version | None, mode: str) -> VolumeSupport:
-    """What a driver says of a volume; most volumes of a cluster ask the same. Of one that is not known, what kubelets refuse."""
-    entry = BY_NAME.get(driver)
-    table = {capability.BLOCK: (capability.NO_BLOCK,)} if entry is None else entry.capabilities
-    return capability.check_support(table, request, version, mode)
+    """What a driver says of a volume; most volumes of a cluster ask the same."""
+    return capability.check_support(BY_NAME[driver].capabilities, request, version, mode)
 
 
 @dataclass(slots=True)
@@ -343,10 +341,10 @@ class _Volume:
                 nodes,
             )
             return
-        request = self._build_request(driver)
-        if driver is None and not request.block:
-            yield self._check_linux_file_system(), nodes
+        if driver is None:
+            yield self._make_finding(*_BLOCK) if subject.is_block else self._check_linux_file_system(), nodes
             return
+        request = self._build_request(driver)
         answers: dict[VolumeSupport, int] = {}
         remaining = nodes
         for (version, mode), form_nodes in self._state.forms.items():
@@ -360,14 +358,14 @@ class _Volume:
         for answer, answered in answers.items():
             yield self._explain_support(answer, driver), answered
 
-    def _build_request(self, driver: Driver | None) -> RequestedVolume:
+    def _build_request(self, driver: Driver) -> RequestedVolume:
         """The volume as its driver is asked for it."""
         subject, source, claimed = self._subject, self._subject.source, self._subject.asked
         modes = claimed.access_modes if claimed is not None else ()
         if source.field == "gcePersistentDisk":
             # By its translation: migration changes ReadWriteMany to ReadWriteOnce.
             modes = (choose_google_mode(modes),) if modes else ()
-        shares = driver is not None and not driver.fstypes
+        shares = not driver.fstypes
         return RequestedVolume(
             access_modes=modes,
             block=claimed is not None and claimed.block,
@@ -376,32 +374,29 @@ class _Volume:
             inline=subject.inline and source.field == "csi",
             protocol=source.protocol or (source.attribute if shares else ""),
             server=source.server,
-            lacks=()
-            if driver is None or source.field != "csi"
-            else tuple(
+            lacks=tuple(
                 feature
                 for feature, is_set in ((capability.NO_SERVER, source.server), (capability.NO_SECRET, source.secret))
-                if not is_set and feature in driver.capabilities
+                if not is_set and feature in driver.capabilities and source.field == "csi"
             ),
         )
 
-    def _explain_support(self, answer: VolumeSupport, driver: Driver | None) -> ReportFinding | None:
+    def _explain_support(self, answer: VolumeSupport, driver: Driver) -> ReportFinding | None:
         if answer.word == "yes" or answer.feature.startswith(capability.FILE_SYSTEM):
             return self._check_file_system(answer, driver)
         source = (f"source: {answer.source}",) if answer.source else ()
         if answer.feature == capability.BLOCK:
             return self._make_finding(*_BLOCK)
-        title = driver.title if driver is not None else self._subject.driver
-        message = f"{self._describe_feature(answer.feature)}, and {title} {answer.why}"
+        message = f"{self._describe_feature(answer.feature)}, and {driver.title} {answer.why}"
         finding = self._make_finding(
             "CSI-V31" if answer.word == "no" else "CSI-V32", message, _REMEDIES.get(answer.feature, _REMEDY)
         )
         return replace(finding, evidence=finding.evidence + source)
 
-    def _check_file_system(self, answer: VolumeSupport, driver: Driver | None) -> ReportFinding | None:
+    def _check_file_system(self, answer: VolumeSupport, driver: Driver) -> ReportFinding | None:
         """What its file system makes of it, when nothing else is refused."""
         named = self._subject.source.attribute or self._subject.source.fs_type
-        if driver is None or not driver.fstypes:
+        if not driver.fstypes:
             return None
         reason = f"its fsType is {named}" if named else "it has no fsType"
         if answer.word == "no":

@@ -14,7 +14,7 @@ from datetime import timedelta
 from ..facts.sources import SELECTED_NODE, ObservedClaim
 from ..facts.storage import ObservedVolume
 from ..index import Index
-from ..walk.claims import WAITS, Claims, Request, can_hold, can_serve, is_reserved_for
+from ..walk.claims import WAITS, Claims, Request, explain_misfit, is_reserved_for
 from ..walk.steps import PodToStart, Split, StepAnswer, answer_without_claims
 
 _MADE_WITHIN = timedelta(minutes=10)
@@ -197,17 +197,8 @@ def _report_narrowed_claim(claim: ObservedClaim, split: Split) -> None:
 
 def _format_error(request: Request, volume: ObservedVolume) -> str:
     """Why a volume that is free is none for a claim, empty where it is one."""
-    claim = request.claim
-    if volume.deleting:
-        return "being deleted"
-    if volume.phase not in ("Available", ""):
+    if volume.phase not in ("Available", "") and not volume.deleting:
         return volume.phase
-    if volume.storage_class != request.storage_class:
+    if volume.storage_class != request.storage_class and not volume.deleting:
         return f"of class {volume.storage_class or '(none)'}"
-    if volume.size < claim.size:
-        return "too small"
-    if volume.block != claim.block:
-        return "of the other volumeMode"
-    if not can_serve(volume, claim):
-        return f"without access mode {', '.join(sorted(set(claim.access_modes) - set(volume.access_modes)))}"
-    return "" if can_hold(volume, claim) else "of another VolumeAttributesClass"
+    return explain_misfit(volume, request.claim)

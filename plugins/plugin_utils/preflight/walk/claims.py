@@ -125,10 +125,7 @@ class Claims:
             reserved = [
                 candidate for candidate in self._index.reserved.get(claim.key, ()) if is_reserved_for(candidate, claim)
             ]
-            volume = next(
-                (candidate for candidate in reserved if can_hold(candidate, claim) and can_serve(candidate, claim)),
-                None,
-            )
+            volume = next((candidate for candidate in reserved if not explain_misfit(candidate, claim)), None)
         return Request(volume_key, claim, is_new=is_new, storage_class=name, volume=volume)
 
     def find_class(self, request: Request) -> ObservedClass | None:
@@ -151,12 +148,8 @@ class Claims:
 
     def find_candidates(self, request: Request) -> list[ObservedVolume]:
         """Free volumes that a claim could take, smallest first."""
-        claim = request.claim
-        return [
-            volume
-            for volume in self._free.get(request.storage_class, ())
-            if can_hold(volume, claim) and can_serve(volume, claim)
-        ]
+        free = self._free.get(request.storage_class, ())
+        return [volume for volume in free if not explain_misfit(volume, request.claim)]
 
     @cached_property
     def _open_requests(self) -> Mapping[str, list[tuple[Request, int]]]:
@@ -236,19 +229,17 @@ def is_reserved_for(volume: ObservedVolume, claim: ObservedClaim) -> bool:
     return volume.claim == claim.key and volume.claim_uid in ("", claim.uid)
 
 
-def can_hold(volume: ObservedVolume, claim: ObservedClaim) -> bool:
-    """Whether a volume is large enough, of the same mode and of no attributes class."""
-    return (
-        volume.size >= claim.size
-        and volume.block == claim.block
-        and not volume.attributes_class
-        and not volume.deleting
-    )
-
-
-def can_serve(volume: ObservedVolume, claim: ObservedClaim) -> bool:
-    """Whether a volume has every access mode of a claim."""
-    return set(claim.access_modes) <= set(volume.access_modes)
+def explain_misfit(volume: ObservedVolume, claim: ObservedClaim) -> str:
+    """Why a volume of its class is none for a claim, empty where it is one."""
+    if volume.deleting:
+        return "being deleted"
+    if volume.size < claim.size:
+        return "too small"
+    if volume.block != claim.block:
+        return "of the other volumeMode"
+    if lacking := set(claim.access_modes) - set(volume.access_modes):
+        return f"without access mode {', '.join(sorted(lacking))}"
+    return "of another VolumeAttributesClass" if volume.attributes_class else ""
 
 
 def find_reaching_nodes(index: Index, volume: ObservedVolume) -> int:
