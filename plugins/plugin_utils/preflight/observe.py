@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeVar
 
 from ..base.collector import pause_collector
@@ -108,20 +109,20 @@ class _Pass:
 
     def make_snapshot(self, name: str, hosts: tuple[ObservedHost, ...], hosts_at: datetime | None) -> Snapshot:
         kubernetes = self._client.read_version()
-        nodes = self._list(kinds.NODE, wire.NodeList, _map_each(ObservedNode.from_object))
+        nodes = self._list(kinds.NODE, ObservedNode.from_object, wire.NodeList)
         taken_at = self._client.now()
         windows = frozenset(node.name for node in nodes if node.windows)
         controllers: list[ObservedController] = []
         templates: list[ObservedTemplate] = []
         for kind in kinds.TEMPLATES:
             decode = _decode(wire.BriefTemplateList, wire.TemplateList, lambda item: not read_owner(item["metadata"]))
-            facts = _read_templates(kind.kind, controllers)
-            templates += self._list(kind, wire.TemplateList, facts, decode=decode if kind in _OWNED else None)
+            read_template = partial(_read_template, kind.kind, controllers)
+            templates += self._list(kind, read_template, wire.TemplateList, decode=decode if kind in _OWNED else None)
         table = PodTable()
         decode = _decode(
             wire.BriefPodList, wire.PodList, lambda pod: needs_details(pod) and pod_is_evaluated(pod, windows)
         )
-        pods = self._list(kinds.POD, wire.PodList, _read_pods(windows, table), decode=decode)
+        pods = self._list(kinds.POD, partial(_read_pod, windows, table), wire.PodList, decode=decode)
         shapes = table.close(windows, [template.shape for template in templates])
         # What was not read may be of interest to Windows, so then nothing is left out.
         scope = Scope(tuple(templates), pods) if self._unread else limit_scope(nodes, templates, pods)
@@ -135,9 +136,10 @@ class _Pass:
         )
         # Its sets of names are large.
         del scope
-        namespaces = self._list(kinds.NAMESPACE, wire.NamespaceList, _map_each(ObservedNamespace.from_object))
+        namespaces = self._list(kinds.NAMESPACE, ObservedNamespace.from_object, wire.NamespaceList)
         cluster = self._read_cluster(kubernetes, namespaces)
         names = None if self._is_unread(kinds.NAMESPACE) else frozenset(namespace.name for namespace in namespaces)
+        accounts = {f"{template.namespace}/{template.admit.service_account}" for template in kept_templates}
         return Snapshot(
             taken_at=taken_at,
             name=name,
@@ -149,24 +151,22 @@ class _Pass:
             controllers=tuple(controllers),
             pods=kept_pods,
             shapes=shapes,
-            budgets=self._list(kinds.DISRUPTION_BUDGET, wire.BudgetList, _map_each(ObservedBudget.from_object)),
+            budgets=self._list(kinds.DISRUPTION_BUDGET, ObservedBudget.from_object, wire.BudgetList),
             pods_on={node: tuple(table.by_node.pop(node)) for node in [*table.by_node]},
             namespaces=namespaces,
-            csi_nodes=self._list(kinds.CSI_NODE, wire.CsiNodeList, _read_csi_nodes(windows if nodes else None)),
-            volumes=self._list(kinds.PERSISTENT_VOLUME, wire.VolumeList, _map_each(ObservedVolume.from_object)),
+            csi_nodes=self._list(kinds.CSI_NODE, partial(_read_csi_node, windows if nodes else None), wire.CsiNodeList),
+            volumes=self._list(kinds.PERSISTENT_VOLUME, ObservedVolume.from_object, wire.VolumeList),
             claims=claims,
             attachments=attachments,
-            classes=self._list(kinds.STORAGE_CLASS, wire.StorageClassList, _map_each(ObservedClass.from_object)),
-            drivers=self._list(kinds.CSI_DRIVER, wire.CsiDriverList, _map_each(ObservedDriver.from_object)),
-            runtime_classes=self._list(
-                kinds.RUNTIME_CLASS, wire.RuntimeClassList, _map_each(ObservedRuntimeClass.from_object)
+            classes=self._list(kinds.STORAGE_CLASS, ObservedClass.from_object),
+            drivers=self._list(kinds.CSI_DRIVER, ObservedDriver.from_object),
+            runtime_classes=self._list(kinds.RUNTIME_CLASS, ObservedRuntimeClass.from_object),
+            priority_classes=self._list(kinds.PRIORITY_CLASS, PriorityClass.from_object),
+            service_accounts=self._list(
+                kinds.SERVICE_ACCOUNT, partial(_read_account, accounts), wire.ServiceAccountList
             ),
-            priority_classes=self._list(
-                kinds.PRIORITY_CLASS, wire.PriorityClassList, _map_each(PriorityClass.from_object)
-            ),
-            service_accounts=self._list(kinds.SERVICE_ACCOUNT, wire.ServiceAccountList, _list_names(kept_templates)),
-            quotas=self._list(kinds.RESOURCE_QUOTA, wire.QuotaList, _map_each(ResourceQuota.from_object)),
-            limit_ranges=self._list(kinds.LIMIT_RANGE, wire.LimitRangeList, _map_each(LimitRange.from_object)),
+            quotas=self._list(kinds.RESOURCE_QUOTA, ResourceQuota.from_object),
+            limit_ranges=self._list(kinds.LIMIT_RANGE, LimitRange.from_object),
             missing_webhooks=self._read_missing_webhooks(),
             feature_states=self._read_feature_states(list_config_maps(controllers, kept_templates, names)),
             # Last, because all of the above adds to it.
@@ -176,13 +176,17 @@ class _Pass:
     def _list(
         self,
         kind: Kind,
-        shape: Any,
-        facts: Callable[[Items], Iterable[T]],
+        read: Callable[[Mapping[str, Any]], T | None],
+        shape: Any = Any,
+        *,
         namespace: str | None = None,
         labels: str = "",
         decode: Callable[[bytes], Any] | None = None,
     ) -> tuple[T, ...]:
-        """The facts of every object of a kind. Without the right to list them, none, and `unread` says so."""
+        """The facts of every object of a kind. Without the right to list them, none, and `unread` says so.
+
+        read: returns None for an object of which none is kept. shape: what a page is decoded as; without one each object is decoded whole.
+        """
         import msgspec
 
         results: list[T] = []
@@ -190,7 +194,7 @@ class _Pass:
         try:
             for page in self._client.read_pages(kind, decode, namespace, label_selector=labels or None, at=self._at):
                 items = page.get("items") or ()
-                results.extend(facts(items))
+                results.extend(fact for fact in map(read, items) if fact is not None)
                 self._reading.page(kind.plural, len(items))
                 self._at = self._at or str((page.get("metadata") or {}).get("resourceVersion") or "")
                 # Before the next page is decoded.
@@ -203,14 +207,14 @@ class _Pass:
     def _read_revisions(self, plugin: ObservedTemplate) -> Items:
         """The templates that a node plugin has and had."""
         selector = plugin.plugin.selector if plugin.plugin is not None else ""
-        return self._list(kinds.CONTROLLER_REVISION, wire.RevisionList, tuple, plugin.namespace, selector)
+        return self._list(kinds.CONTROLLER_REVISION, dict, namespace=plugin.namespace, labels=selector)
 
     def _read_missing_webhooks(self) -> tuple[Webhook, ...]:
         """Webhooks of new pods and of what these need whose Service does not exist."""
         webhooks = [
             webhook
             for kind in (kinds.MUTATING_WEBHOOKS, kinds.VALIDATING_WEBHOOKS)
-            for item in self._list(kind, wire.WebhookList, tuple)
+            for item in self._list(kind, dict)
             for webhook in Webhook.list_from_object(kind.kind, item)
         ]
         services = {webhook.service: webhook.service.split("/") for webhook in webhooks}
@@ -223,17 +227,20 @@ class _Pass:
         """The claims that are kept, and the attachments, without those of volumes of other claims to Linux nodes."""
         linux_volumes: set[str] = set()
 
-        def facts(items: Items) -> Iterable[ObservedClaim]:
-            for item in items:
-                metadata = item["metadata"]
-                if f"{metadata['namespace']}/{metadata['name']}" not in scope.elsewhere:
-                    yield ObservedClaim.from_object(item)
-                elif volume := (item.get("spec") or {}).get("volumeName"):
-                    linux_volumes.add(volume)
+        def read_claim(item: Mapping[str, Any]) -> ObservedClaim | None:
+            if f"{item['metadata']['namespace']}/{item['metadata']['name']}" not in scope.elsewhere:
+                return ObservedClaim.from_object(item)
+            if volume := (item.get("spec") or {}).get("volumeName"):
+                linux_volumes.add(volume)
+            return None
 
-        claims = self._list(kinds.PERSISTENT_VOLUME_CLAIM, wire.ClaimList, facts)
-        of_volumes = _read_attachments(windows, linux_volumes)
-        return claims, self._list(kinds.VOLUME_ATTACHMENT, wire.AttachmentList, of_volumes)
+        def read_attachment(item: Mapping[str, Any]) -> ObservedAttachment | None:
+            spec = item.get("spec") or {}
+            is_of_linux = (spec.get("source") or {}).get("persistentVolumeName") in linux_volumes
+            return None if is_of_linux and spec.get("nodeName") not in windows else ObservedAttachment.from_object(item)
+
+        claims = self._list(kinds.PERSISTENT_VOLUME_CLAIM, read_claim, wire.ClaimList)
+        return claims, self._list(kinds.VOLUME_ATTACHMENT, read_attachment, wire.AttachmentList)
 
     def _is_forgiven(self, error: ClusterError, verb: str, kind: Kind, where: str = "") -> bool:
         """Whether the pass continues without this: it does not exist here, or may not be read, which is recorded."""
@@ -297,21 +304,6 @@ class _Pass:
         }
 
 
-def _map_each(fact: Callable[[Mapping[str, Any]], T]) -> Callable[[Items], Iterable[T]]:
-    return lambda items: map(fact, items)
-
-
-def _list_names(templates: Iterable[ObservedTemplate]) -> Callable[[Items], Iterable[str]]:
-    """The ServiceAccounts that templates name, "namespace/name"."""
-    named = {f"{template.namespace}/{template.admit.service_account}" for template in templates}
-
-    def facts(items: Items) -> Iterable[str]:
-        keys = (f"{item['metadata']['namespace']}/{item['metadata']['name']}" for item in items)
-        return (key for key in keys if key in named)
-
-    return facts
-
-
 def _decode(brief: Any, whole: Any, needs_whole: Callable[[Mapping[str, Any]], bool]) -> Callable[[bytes], Any]:
     """Decode pages of objects of which few are needed whole: a page with such an object is decoded again."""
     import msgspec
@@ -325,48 +317,27 @@ def _decode(brief: Any, whole: Any, needs_whole: Callable[[Mapping[str, Any]], b
     return decode
 
 
-def _read_pods(windows: frozenset[str], table: PodTable) -> Callable[[Items], Iterable[ObservedPod]]:
-    def facts(items: Items) -> Iterable[ObservedPod]:
-        for pod in items:
-            shape = table.add(pod)
-            if pod_is_evaluated(pod, windows):
-                yield ObservedPod.from_object(pod, shape)
-
-    return facts
+def _read_pod(windows: frozenset[str], table: PodTable, pod: Mapping[str, Any]) -> ObservedPod | None:
+    shape = table.add(pod)
+    return ObservedPod.from_object(pod, shape) if pod_is_evaluated(pod, windows) else None
 
 
-def _read_csi_nodes(windows: frozenset[str] | None) -> Callable[[Items], Iterable[ObservedCsiNode]]:
-    return lambda items: [
-        ObservedCsiNode.from_object(item) for item in items if windows is None or item["metadata"]["name"] in windows
-    ]
+def _read_csi_node(windows: frozenset[str] | None, item: Mapping[str, Any]) -> ObservedCsiNode | None:
+    return ObservedCsiNode.from_object(item) if windows is None or item["metadata"]["name"] in windows else None
 
 
-def _read_attachments(
-    windows: frozenset[str], linux_volumes: set[str]
-) -> Callable[[Items], Iterable[ObservedAttachment]]:
-    def facts(items: Items) -> Iterable[ObservedAttachment]:
-        for item in items:
-            spec = item.get("spec") or {}
-            if (
-                spec.get("nodeName") in windows
-                or (spec.get("source") or {}).get("persistentVolumeName") not in linux_volumes
-            ):
-                yield ObservedAttachment.from_object(item)
-
-    return facts
+def _read_account(keys: set[str], item: Mapping[str, Any]) -> str | None:
+    key = f"{item['metadata']['namespace']}/{item['metadata']['name']}"
+    return key if key in keys else None
 
 
-def _read_templates(kind: str, controllers: list[ObservedController]) -> Callable[[Items], Iterable[ObservedTemplate]]:
-    """Templates with volumes; what is a driver's controller goes to `controllers`."""
-
-    def facts(items: Items) -> Iterable[ObservedTemplate]:
-        for item in items:
-            if kind == kinds.DEPLOYMENT.kind and (controller := ObservedController.from_object(item)) is not None:
-                controllers.append(controller)
-            if _is_needed(kind, item):
-                yield ObservedTemplate.from_object(kind, item)
-
-    return facts
+def _read_template(
+    kind: str, controllers: list[ObservedController], item: Mapping[str, Any]
+) -> ObservedTemplate | None:
+    """A template with volumes; what is a driver's controller goes to `controllers`."""
+    if kind == kinds.DEPLOYMENT.kind and (controller := ObservedController.from_object(item)) is not None:
+        controllers.append(controller)
+    return ObservedTemplate.from_object(kind, item) if _is_needed(kind, item) else None
 
 
 def _is_needed(kind: str, item: Mapping[str, Any]) -> bool:

@@ -22,7 +22,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate imp
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedHost
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ObservedClaim
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedClass, ObservedVolume
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedVolume
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.observe import Reading, take
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.brief import render_brief
@@ -390,14 +390,6 @@ PLACED: dict[str, tuple[Any, Callable[[Any], Any], dict[str, Any]]] = {
             "spec": {**CLAIM, "volumeName": "pv"},
         },
     ),
-    "a class": (
-        wire.StorageClassList,
-        ObservedClass.from_object,
-        {
-            "metadata": {"name": "disks"},
-            "allowedTopologies": [{"matchLabelExpressions": [{"key": "zone", "values": ["a", "b"]}]}],
-        },
-    ),
     "a StatefulSet": (
         wire.TemplateList,
         lambda item: ObservedTemplate.from_object("StatefulSet", item),
@@ -425,7 +417,6 @@ def test_decoding_loses_nothing_that_placing_a_pod_depends_on(case: str) -> None
     given = {
         "a volume": {"claim_uid", "size", "attributes_class", "terms"},
         "a claim": {"access_modes", "block", "size", "narrowed"},
-        "a class": {"allowed"},
         "a StatefulSet": {"node", "placement", "volumes", "claim_templates"},
         "a pod": {"node", "placement", "volumes"},
     }
