@@ -125,8 +125,7 @@ def _list_dependencies(
         yield from workload.template.dependencies
     else:
         yield "field", f"spec of {workload.key}, which has no template"
-    for key in subjects.by_workload.get(workload.key, ()):
-        subject = subjects.subjects[key]
+    for subject in subjects.by_workload.get(workload.key, ()):
         providers = index.providers.get(subject.driver, ())
         if subject.source.secret or subject.driver == _FINDS_SECRETS:
             yield "Secret", f"of {subject.title}"
@@ -151,9 +150,8 @@ def _list_node_dependencies(index: Index, subjects: Subjects, workload: Workload
         keys = {key for key, _value in template.placement.selector} | {part.key for term in terms for part in term}
         keys |= {"nodeName"} if template.node or any(part.field for term in terms for part in term) else set()
         yield from (("node reference", f"{key} of {workload.key}") for key in sorted(keys - _OF_EVERY_NODE))
-    for key in subjects.by_workload.get(workload.key, ()):
-        subject = subjects.subjects[key]
-        of_node = any(part.key in _OF_ONE_NODE or part.field for term in subject.terms or () for part in term)
+    for subject in subjects.by_workload.get(workload.key, ()):
+        of_node = any(part.key in _OF_ONE_NODE or part.field for term in subject.terms for part in term)
         if of_node or subject.source.field in ("local", "hostPath"):
             yield "node reference", f"local disk of {subject.title}"
         if any(provider.plugin and provider.plugin.pipes for provider in index.providers.get(subject.driver, ())):

@@ -45,7 +45,7 @@ def evaluate(snapshot: Snapshot, target: Target = NO_TARGET, *, before: bool = F
     )
     target_stops = [finding for finding in target_findings if finding.doubt or finding.severity == "blocker"]
     workload_evaluation = workloads.evaluate(
-        index, usage, subjects, volume_evaluation, driver_findings, node_evaluation.stops, target_stops
+        index, usage, subjects, driver_findings, node_evaluation.stops, target_stops
     )
     starting = {verdict.workload for verdict in workload_evaluation.verdicts if verdict.starts_again == "yes"}
     ready = (workload for workload in usage.workloads if workload.key in starting and not workload.done)

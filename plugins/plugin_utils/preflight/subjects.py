@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ..catalog import in_tree
@@ -25,7 +25,7 @@ from .migration import Paths, find_paths
 from .usage import Usage, Workload
 from .walk.claims import Claims, Request
 from .walk.pods import list_pods_to_start
-from .walk.steps import PodToStart
+from .walk.steps import PodToStart, StepAnswer
 
 # Parameters of a StorageClass by which its volumes name a Secret for mounting them, in lower case
 # (https://github.com/kubernetes-csi/external-provisioner, pkg/controller/controller.go; the second is from before its 1.0).
@@ -58,7 +58,7 @@ class Subject:
 
     key: what users call it, unique. volume: None for a claim that has none yet and for a pod's own. new_claim: a claim that
     comes with a pod. eligible: Windows nodes that may mount it; user_nodes: those that its users may be on, reachable or
-    not. users, linux_users: workloads.
+    not. users, linux_users: workloads. answers: of the steps about it, once it is evaluated.
     """
 
     key: str
@@ -67,11 +67,11 @@ class Subject:
     claim: ObservedClaim | None = None
     new_claim: ObservedClaim | None = None
     inline: bool = False
-    terms: tuple[Term, ...] | None = None
     eligible: int = 0
     user_nodes: int = 0
     users: list[Workload] = field(default_factory=list)
     linux_users: list[Workload] = field(default_factory=list)
+    answers: tuple[StepAnswer, ...] = ()
 
     @property
     def title(self) -> str:
@@ -81,14 +81,21 @@ class Subject:
         return f"PersistentVolumeClaim {self.claim.key}" if self.claim is not None else self.key
 
     @property
-    def asked(self) -> ObservedVolume | ObservedClaim | None:
-        """The object with its access modes and volume mode."""
-        return self.volume or self.claim or self.new_claim
+    def terms(self) -> tuple[Term, ...]:
+        """Its node affinity, empty without one."""
+        return (self.volume.terms or ()) if self.volume is not None else ()
+
+    @property
+    def access_modes(self) -> tuple[str, ...]:
+        """Those of its PersistentVolume, else of its claim."""
+        observed = self.volume or self.claim or self.new_claim
+        return observed.access_modes if observed is not None else ()
 
     @property
     def is_block(self) -> bool:
         """Whether it is a raw device."""
-        return self.asked is not None and self.asked.block
+        observed = self.volume or self.claim or self.new_claim
+        return observed is not None and observed.block
 
     @property
     def assumed(self) -> tuple[tuple[str, str], ...]:
@@ -139,22 +146,22 @@ class Subject:
 class Subjects:
     """Everything to evaluate. claims: of the cluster. used_claims: those of any workload, on Linux too. demand: by CSI name, where a driver is needed.
 
-    by_workload: keys of the subjects of each. next_pods: what each starts next.
+    by_workload: the subjects of each. next_pods: what each starts next.
     """
 
     claims: Claims
     paths: Mapping[str, Paths]
     subjects: dict[str, Subject] = field(default_factory=dict)
-    by_workload: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    by_workload: dict[str, tuple[Subject, ...]] = field(default_factory=dict)
     next_pods: dict[str, tuple[PodToStart, ...]] = field(default_factory=dict)
     demand: dict[str, int] = field(default_factory=dict)
     used_claims: frozenset[str] = frozenset()
 
-    def list_keys(self, pod: PodToStart) -> Sequence[tuple[str, str]]:
-        """Each volume of a pod as answers call it, with the key of its subject."""
+    def list_subjects(self, pod: PodToStart) -> list[tuple[str, Subject | None]]:
+        """Each volume of a pod as answers call it; None for one that is not there, or of which nothing is known."""
         keys = [name_subject(request, pod.workload) for request in self.claims.list_requests(pod)]
         keys += [name_inline(inline, pod.workload) for inline in pod.inline]
-        return [*zip(pod.volumes, keys, strict=True)]
+        return [*zip(pod.volumes, map(self.subjects.get, keys), strict=True)]
 
 
 def name_subject(request: Request, workload: str) -> str:
@@ -227,15 +234,15 @@ class _Collector:
                 subject.linux_users = [user for user in users if user.system == "linux" and user.pods]
 
     def _collect_workload(self, workload: Workload, pods: Iterable[PodToStart]) -> None:
-        keys: dict[str, None] = {}
+        used: dict[str, Subject] = {}
         for pod in pods:
             requested = (self._add_request(request, workload) for request in self._claims.list_requests(pod))
             inline_subjects = (self._add_inline(inline, workload) for inline in pod.inline)
             for subject in (*requested, *inline_subjects):
                 if subject is not None:
-                    keys[subject.key] = None
+                    used[subject.key] = subject
                     self._add_user(subject, workload, workload.eligible)
-        self._found.by_workload[workload.key] = tuple(keys)
+        self._found.by_workload[workload.key] = tuple(used.values())
 
     def _add_user(self, subject: Subject, workload: Workload, nodes: int) -> None:
         # A workload's uses come one after another, so it is the last one when it was noted before.
@@ -286,7 +293,7 @@ class _Collector:
     def _add_volume(self, volume: ObservedVolume, claim: ObservedClaim | None) -> Subject:
         subject = self._subjects.get(volume.name)
         if subject is None:
-            subject = Subject(volume.name, volume.source, volume, claim, terms=volume.terms)
+            subject = Subject(volume.name, volume.source, volume, claim)
             self._subjects[volume.name] = subject
         return subject
 

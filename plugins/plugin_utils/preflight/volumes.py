@@ -61,23 +61,24 @@ def _check_support(driver: str, request: RequestedVolume, version: Version | Non
 
 @dataclass(slots=True)
 class VolumesEvaluation:
-    """What came out. answers: of the steps about each subject, by its key."""
+    """What came out."""
 
     verdicts: list[VolumeVerdict] = field(default_factory=list)
     findings: list[ReportFinding] = field(default_factory=list)
-    answers: dict[str, tuple[StepAnswer, ...]] = field(default_factory=dict)
 
 
 def evaluate(index: Index, subjects: Subjects, drivers: Mapping[str, DriverState]) -> VolumesEvaluation:
-    """A verdict for each volume and each set of nodes on which the same is true, and what is wrong with volumes."""
+    """A verdict for each volume and each set of nodes on which the same is true, and what is wrong with volumes.
+
+    Each subject gets its answers.
+    """
     control = {plugin.field: decide_control_plane(index, plugin) == "csi" for plugin in in_tree.PLUGINS}
     twins = _find_twins(index, subjects)
     evaluated = VolumesEvaluation()
-    for key in sorted(subjects.subjects):
-        subject = subjects.subjects[key]
+    for _key, subject in sorted(subjects.subjects.items()):
         evaluated_volume = _Volume(index, subject, subjects.paths, drivers, control, twins)
-        answers = evaluated.answers[key] = tuple(evaluated_volume.evaluate())
-        evaluated.verdicts += (evaluated_volume.create_verdict(answer) for answer in answers)
+        subject.answers = tuple(evaluated_volume.evaluate())
+        evaluated.verdicts += map(evaluated_volume.create_verdict, subject.answers)
         evaluated.findings += evaluated_volume.findings
     return evaluated
 
@@ -290,7 +291,7 @@ class _Volume:
         if not self._subject.user_nodes:
             because = "no Windows node accepts the pods that use it"
             return self._create_answer("unknown", 0, because)
-        terms = describe_terms(self._subject.terms or ())
+        terms = describe_terms(self._subject.terms)
         message = f"its nodeAffinity ({terms}) matches none of the Windows nodes that its workload may run on"
         remedy, nodes = "add a Windows node in its zone, or move the data", self._subject.user_nodes
         return self._refuse("CSI-V17", message, remedy, nodes, "no")
@@ -360,15 +361,14 @@ class _Volume:
 
     def _build_request(self, driver: Driver) -> RequestedVolume:
         """The volume as its driver is asked for it."""
-        subject, source, claimed = self._subject, self._subject.source, self._subject.asked
-        modes = claimed.access_modes if claimed is not None else ()
+        subject, source, modes = self._subject, self._subject.source, self._subject.access_modes
         if source.field == "gcePersistentDisk":
             # By its translation: migration changes ReadWriteMany to ReadWriteOnce.
             modes = (choose_google_mode(modes),) if modes else ()
         shares = not driver.fstypes
         return RequestedVolume(
             access_modes=modes,
-            block=claimed is not None and claimed.block,
+            block=subject.is_block,
             fs_type=source.fs_type if shares else source.attribute or source.fs_type,
             read_only=source.read_only,
             inline=subject.inline and source.field == "csi",

@@ -26,7 +26,6 @@ from .scheduler.framework import Scheduler
 from .subjects import Subjects
 from .usage import Usage, Workload
 from .verdict import Answer, Cause, ReportFinding, Roll, WorkloadVerdict
-from .volumes import VolumesEvaluation
 from .walk.pods import list_pods_to_start
 from .walk.steps import Places, PodToStart, Rule, Split, StepAnswer
 from .walk.walk import Rules, WorkloadWalk
@@ -72,7 +71,6 @@ def evaluate(
     index: Index,
     usage: Usage,
     subjects: Subjects,
-    volumes: VolumesEvaluation,
     driver_findings: Mapping[str, tuple[ReportFinding, ...]],
     node_stops: Mapping[str, tuple[ReportFinding, ...]],
     target_stops: Sequence[ReportFinding],
@@ -85,16 +83,16 @@ def evaluate(
     admission = Admission(index)
     images = KubeletImages(index)
     plugin_answers = _check_node_plugins(index, (admission, scheduler.filter_node_plugin, images))
-    volume_manager = VolumeManager(subjects, volumes)
+    volume_manager = VolumeManager(subjects)
     rules: Rules = {
         "bind": (admission, PersistentVolumeController(index, claims)),
         "provision": (ExternalProvisioner(index, claims),),
         "schedule": (scheduler,),
-        "attach": (AttachDetachController(index, usage, subjects, volumes, driver_findings, plugin_answers),),
+        "attach": (AttachDetachController(index, usage, subjects, driver_findings, plugin_answers),),
         "stage": (volume_manager.stage, _NodeRule(index, node_stops), images),
         "publish": (volume_manager.publish,),
     }
-    evaluator = _Evaluator(index, subjects, volumes, scheduler, target_stops)
+    evaluator = _Evaluator(index, subjects, scheduler, target_stops)
     for workload in usage.workloads:
         # Without a Windows node only what asks for one is about Windows.
         if workload.on_windows if index.windows else workload.nowhere:
@@ -128,11 +126,10 @@ class _Evaluator:
         self,
         index: Index,
         subjects: Subjects,
-        volumes: VolumesEvaluation,
         scheduler: Scheduler,
         target_stops: Sequence[ReportFinding],
     ) -> None:
-        self._index, self._subjects, self._volumes, self._scheduler = index, subjects, volumes, scheduler
+        self._index, self._subjects, self._scheduler = index, subjects, scheduler
         self._capacity = AttachCapacity(index, scheduler.volume_limits)
         lists = report_unread_lists(index.snapshot.unread)
         self._vetoes = (*lists, *target_stops)
@@ -146,11 +143,10 @@ class _Evaluator:
 
     def evaluate_workload(self, workload: Workload, walks: WorkloadWalk) -> None:
         """Add the verdict of one workload."""
-        keys = self._subjects.by_workload.get(workload.key, ())
-        volumes = [answer for key in keys for answer in self._volumes.answers.get(key, ())]
-        of_volumes = [finding for answer in volumes for finding in answer.findings]
+        subjects = self._subjects.by_workload.get(workload.key, ())
+        of_volumes = [finding for subject in subjects for answer in subject.answers for finding in answer.findings]
         workload_findings = [*_check_workload(self._index, workload)]
-        decision = self._decide(workload, walks, workload_findings, bool(volumes))
+        decision = self._decide(workload, walks, workload_findings, any(subject.answers for subject in subjects))
         workload_findings += decision.findings
         if decision.of_pods and not self._vetoes and not any(pod.waits for pod in workload.pods):
             self.replacements[workload.key] = walks.decide_replacements()

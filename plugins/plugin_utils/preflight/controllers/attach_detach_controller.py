@@ -25,7 +25,6 @@ from ..migration import decide_control_plane
 from ..subjects import Subject, Subjects
 from ..usage import Usage, Workload, list_disks
 from ..verdict import ReportFinding, Severity
-from ..volumes import VolumesEvaluation
 from ..walk.steps import PodToStart, Split, StepAnswer
 from .external_attacher import check_attacher_release, find_attachment_faults, is_mounted, refuse_deleted_volume
 
@@ -53,11 +52,10 @@ class AttachDetachController:
         index: Index,
         usage: Usage,
         subjects: Subjects,
-        evaluated: VolumesEvaluation,
         driver_findings: Mapping[str, tuple[ReportFinding, ...]],
         plugin_answers: Mapping[str, Sequence[StepAnswer]],
     ) -> None:
-        self._index, self._usage, self._subjects, self._evaluated = index, usage, subjects, evaluated
+        self._index, self._usage, self._subjects = index, usage, subjects
         self._unusable_drivers = {
             name: tuple(finding for finding in findings if finding.severity == "blocker")
             for name, findings in driver_findings.items()
@@ -74,8 +72,7 @@ class AttachDetachController:
     def __call__(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Whether each volume gets to each node."""
         answers: list[StepAnswer] = []
-        for volume, key in self._subjects.list_keys(pod):
-            subject = self._subjects.subjects.get(key)
+        for volume, subject in self._subjects.list_subjects(pod):
             split = Split(
                 "attach", nodes, subject.title if subject else pod.workload, f"used by {pod.workload}", volume
             )
@@ -83,9 +80,6 @@ class AttachDetachController:
                 self._check_attaching(pod, subject, split, volume)
             answers += split.list_answers()
         return answers
-
-    def _list_answers(self, key: str) -> tuple[StepAnswer, ...]:
-        return self._evaluated.answers.get(key, ())
 
     def _check_attaching(self, pod: PodToStart, subject: Subject, split: Split, volume: str) -> None:
         """Note where the volume cannot be attached, whatever its driver does on the node."""
@@ -122,7 +116,7 @@ class AttachDetachController:
         if subject.driver not in self._declared and not subject.inline:
             message = f"kubelets wait for an attachment by {subject.driver}, and none was ever made"
             remedy = "check that the driver's external-attacher runs, and that its CSIDriver exists"
-            usable_nodes = unite(answer.nodes for answer in self._list_answers(key) if answer.answer == "yes")
+            usable_nodes = unite(answer.nodes for answer in subject.answers if answer.answer == "yes")
             split.doubt(by_csi & usable_nodes, "CSI-V32", message, remedy)
         self._check_migration(subject, split)
         check_attacher_release(self._index, subject, split, by_csi)
@@ -246,7 +240,7 @@ class AttachDetachController:
 
     def _find_holder(self, pod: PodToStart, subject: Subject) -> ObservedPod | None:
         """A pod of another workload that has the volume and does not go."""
-        findings = (finding.id for answer in self._list_answers(subject.key) for finding in answer.findings)
+        findings = (finding.id for answer in subject.answers for finding in answer.findings)
         if "CSI-V19" in findings:
             return None
         return next((holder for key, holder in self._find_users(subject).holding.items() if key != pod.workload), None)

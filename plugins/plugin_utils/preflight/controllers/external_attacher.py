@@ -42,8 +42,7 @@ def check_attacher_release(index: Index, subject: Subject, split: Split, nodes: 
     """Block nodes if the external-attacher is too old to attach a volume of ReadWriteOncePod."""
     driver = BY_NAME.get(subject.driver)
     controller = index.find_controller(driver) if driver is not None else None
-    modes = subject.asked.access_modes if subject.asked is not None else ()
-    if controller is None or ALONE not in modes:
+    if controller is None or ALONE not in subject.access_modes:
         return
     version = parse_image_tag(controller.find_image("attacher") or "")
     if version is not None and version.release < _ATTACHES_ALONE:

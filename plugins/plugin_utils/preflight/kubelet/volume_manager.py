@@ -11,30 +11,28 @@ from __future__ import annotations
 from ..findings import create_finding
 from ..subjects import Subjects
 from ..verdict import ReportFinding
-from ..volumes import VolumesEvaluation
 from ..walk.steps import PodToStart, StepAnswer
 
 
 class VolumeManager:
     """The two steps for one snapshot, about volumes that were evaluated."""
 
-    def __init__(self, subjects: Subjects, evaluated: VolumesEvaluation) -> None:
-        self._subjects, self._evaluated = subjects, evaluated
+    def __init__(self, subjects: Subjects) -> None:
+        self._subjects = subjects
 
     def stage(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """What kubelet and driver make of each volume on each node."""
         return [
             StepAnswer("stage", answer.answer, nodes_here, volume, answer.because, _explain(pod, volume, answer))
-            for volume, key in self._subjects.list_keys(pod)
-            for answer in self._evaluated.answers.get(key, ())
+            for volume, subject in self._subjects.list_subjects(pod)
+            for answer in (subject.answers if subject is not None else ())
             if (nodes_here := answer.nodes & nodes)
         ]
 
     def publish(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Whether the pod gets each volume there: none with a file system that a container takes as a raw device."""
         answers: list[StepAnswer] = []
-        for volume, key in self._subjects.list_keys(pod):
-            subject = self._subjects.subjects.get(key)
+        for volume, subject in self._subjects.list_subjects(pod):
             if volume not in pod.devices or (subject is not None and subject.is_block):
                 answers.append(StepAnswer("publish", "yes", nodes, volume))
                 continue
