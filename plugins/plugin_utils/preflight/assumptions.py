@@ -16,9 +16,9 @@ from .facts.fields import ASSUMED_OF_DRIVERS
 from .facts.pod_spec import Dependency
 from .index import BY_NAME, Index
 from .render.text_format import format_list, format_number
-from .subjects import Subjects
 from .usage import OS_LABELS, Workload
 from .verdict import Assumption
+from .windows_volumes import WindowsVolumes
 
 # In the order of a report: what is assumed, by what pods depend on.
 _GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -71,25 +71,23 @@ _NAMED = 3
 
 
 def collect_assumptions(
-    index: Index, subjects: Subjects, ready: Iterable[Workload], upgrades: bool
+    index: Index, volumes: WindowsVolumes, ready: Iterable[Workload], upgrades: bool
 ) -> tuple[Assumption, ...]:
     """The assumptions of workloads that start again by every rule. upgrades: the report is about other versions."""
     names: dict[str, dict[str, dict[str, None]]] = {group: defaultdict(dict) for group in _GROUPS}
     workloads: dict[str, dict[str, None]] = defaultdict(dict)
     of_nodes = [*_list_service_lists(index)]
     secrets = group_values(
-        (subject.source.server, subject.source.secret)
-        for subject in subjects.subjects.values()
-        if subject.source.secret
+        (volume.source.server, volume.source.secret) for volume in volumes.by_key.values() if volume.source.secret
     )
     # Windows takes one user for each server (https://github.com/kubernetes-csi/csi-driver-smb/issues/219, system error 1219).
     servers = {server for server, own_secrets in secrets.items() if server and len(set(own_secrets)) > 1}
     for workload in ready:
         for group in _ALWAYS:
             workloads[group][workload.key] = None
-        dependencies = [*of_nodes, *_list_dependencies(index, subjects, workload, servers)]
+        dependencies = [*of_nodes, *_list_dependencies(index, volumes, workload, servers)]
         if upgrades:
-            dependencies += _list_node_dependencies(index, subjects, workload)
+            dependencies += _list_node_dependencies(index, volumes, workload)
         for kind, name in dependencies:
             group = _GROUP_OF.get(kind, "fields")
             names[group][kind][name] = None
@@ -118,31 +116,31 @@ _FINDS_SECRETS = "file.csi.azure.com"
 
 
 def _list_dependencies(
-    index: Index, subjects: Subjects, workload: Workload, servers: Container[str]
+    index: Index, volumes: WindowsVolumes, workload: Workload, servers: Container[str]
 ) -> Iterable[Dependency]:
     """servers: of SMB, whose shares have several Secrets."""
     if workload.template is not None:
         yield from workload.template.dependencies
     else:
         yield "field", f"spec of {workload.key}, which has no template"
-    for subject in subjects.by_workload.get(workload.key, ()):
-        providers = index.providers.get(subject.driver, ())
-        if subject.source.secret or subject.driver == _FINDS_SECRETS:
-            yield "Secret", f"of {subject.title}"
-        if subject.source.server in servers:
-            yield "SMB server with several Secrets", subject.source.server
-        yield from ((kind, f"{field} of {subject.title}") for kind, field in subject.assumed)
-        if subject.restored and any(provider.plugin and not provider.plugin.host_process for provider in providers):
-            yield "restored disk", subject.title
-        if subject.source.field == "flexVolume" or (subject.driver and subject.driver not in BY_NAME):
-            yield "unknown driver", subject.driver or f"flexVolume of {subject.title}"
-        driver = index.csi_drivers.get(subject.driver)
+    for volume in volumes.by_workload.get(workload.key, ()):
+        providers = index.providers.get(volume.driver, ())
+        if volume.source.secret or volume.driver == _FINDS_SECRETS:
+            yield "Secret", f"of {volume.title}"
+        if volume.source.server in servers:
+            yield "SMB server with several Secrets", volume.source.server
+        yield from ((kind, f"{field} of {volume.title}") for kind, field in volume.assumed)
+        if volume.restored and any(provider.plugin and not provider.plugin.host_process for provider in providers):
+            yield "restored disk", volume.title
+        if volume.source.field == "flexVolume" or (volume.driver and volume.driver not in BY_NAME):
+            yield "unknown driver", volume.driver or f"flexVolume of {volume.title}"
+        driver = index.csi_drivers.get(volume.driver)
         fields = (field for field in ASSUMED_OF_DRIVERS if driver is not None and driver.spec.get(field))
-        yield from (("field", f"{field} of CSIDriver {subject.driver}") for field in fields)
+        yield from (("field", f"{field} of CSIDriver {volume.driver}") for field in fields)
         yield from (dependency for plugin in providers for dependency in plugin.dependencies)
 
 
-def _list_node_dependencies(index: Index, subjects: Subjects, workload: Workload) -> Iterable[Dependency]:
+def _list_node_dependencies(index: Index, volumes: WindowsVolumes, workload: Workload) -> Iterable[Dependency]:
     """What a workload has of nodes that an upgrade by replacement, as clouds do it, takes away."""
     template = workload.template
     if template is not None:
@@ -150,11 +148,11 @@ def _list_node_dependencies(index: Index, subjects: Subjects, workload: Workload
         keys = {key for key, _value in template.placement.selector} | {part.key for term in terms for part in term}
         keys |= {"nodeName"} if template.node or any(part.field for term in terms for part in term) else set()
         yield from (("node reference", f"{key} of {workload.key}") for key in sorted(keys - _OF_EVERY_NODE))
-    for subject in subjects.by_workload.get(workload.key, ()):
-        of_node = any(part.key in _OF_ONE_NODE or part.field for term in subject.terms for part in term)
-        if of_node or subject.source.field in ("local", "hostPath"):
-            yield "node reference", f"local disk of {subject.title}"
-        if any(provider.plugin and provider.plugin.pipes for provider in index.providers.get(subject.driver, ())):
+    for volume in volumes.by_workload.get(workload.key, ()):
+        of_node = any(part.key in _OF_ONE_NODE or part.field for term in volume.terms for part in term)
+        if of_node or volume.source.field in ("local", "hostPath"):
+            yield "node reference", f"local disk of {volume.title}"
+        if any(provider.plugin and provider.plugin.pipes for provider in index.providers.get(volume.driver, ())):
             yield "service of Windows", "csi-proxy on nodes that the upgrade replaces"
 
 

@@ -18,9 +18,9 @@ from . import target as upgrade
 from .assumptions import collect_assumptions
 from .facts.snapshot import Snapshot
 from .index import Index
-from .subjects import collect_subjects, find_migrated_nodes, list_migrated_plugins
 from .usage import find_usage
 from .verdict import NO_TARGET, SEVERITIES, Report, ReportFinding, Target, WorkloadVerdict
+from .windows_volumes import collect_volumes, find_migrated_nodes, list_migrated_plugins
 
 
 @pause_collector()
@@ -31,11 +31,13 @@ def evaluate(snapshot: Snapshot, target: Target = NO_TARGET, *, before: bool = F
     current_index = Index(snapshot)
     index = Index(upgrade.simulate(current_index, target)) if target else current_index
     usage = find_usage(index)
-    subjects = collect_subjects(index, usage)
-    node_evaluation = nodes.evaluate(index, subjects.demand, find_migrated_nodes(subjects))
-    volume_evaluation = volumes.evaluate(index, subjects, node_evaluation.drivers)
-    cluster_findings, driver_findings = cluster_checks.evaluate(index, subjects.demand, list_migrated_plugins(subjects))
-    target_findings = upgrade.evaluate(current_index, target, subjects.demand) if target else ()
+    windows_volumes = collect_volumes(index, usage)
+    node_evaluation = nodes.evaluate(index, windows_volumes.demand, find_migrated_nodes(windows_volumes))
+    volume_evaluation = volumes.evaluate(index, windows_volumes, node_evaluation.drivers)
+    cluster_findings, driver_findings = cluster_checks.evaluate(
+        index, windows_volumes.demand, list_migrated_plugins(windows_volumes)
+    )
+    target_findings = upgrade.evaluate(current_index, target, windows_volumes.demand) if target else ()
     object_findings = (
         *cluster_findings,
         *chain.from_iterable(driver_findings.values()),
@@ -45,7 +47,7 @@ def evaluate(snapshot: Snapshot, target: Target = NO_TARGET, *, before: bool = F
     )
     target_stops = [finding for finding in target_findings if finding.doubt or finding.severity == "blocker"]
     workload_evaluation = workloads.evaluate(
-        index, usage, subjects, driver_findings, node_evaluation.stops, target_stops
+        index, usage, windows_volumes, driver_findings, node_evaluation.stops, target_stops
     )
     starting = {verdict.workload for verdict in workload_evaluation.verdicts if verdict.starts_again == "yes"}
     ready = (workload for workload in usage.workloads if workload.key in starting and not workload.done)
@@ -66,7 +68,7 @@ def evaluate(snapshot: Snapshot, target: Target = NO_TARGET, *, before: bool = F
         nodes=node_evaluation.verdicts,
         workloads=workload_evaluation.verdicts,
         unread=tuple(asdict(unread_list) for unread_list in snapshot.unread),
-        assumptions=collect_assumptions(index, subjects, ready, bool(target)),
+        assumptions=collect_assumptions(index, windows_volumes, ready, bool(target)),
         roll=workload_evaluation.roll,
     )
 

@@ -30,9 +30,9 @@ from .findings import create_finding, report_unread_lists
 from .index import BY_NAME, Index, version_of
 from .migration import Paths, decide_control_plane, explain_untranslatable
 from .nodes import DriverState
-from .subjects import LINUX_FILE_SYSTEMS, Subject, Subjects
 from .verdict import Answer, ReportFinding, VolumeVerdict
 from .walk.steps import StepAnswer
+from .windows_volumes import LINUX_FILE_SYSTEMS, WindowsVolume, WindowsVolumes
 
 # From the one that allows least to the one that allows most, as Pod Security has them.
 _PROFILES = ("restricted", "baseline", "privileged")
@@ -67,18 +67,18 @@ class VolumesEvaluation:
     findings: list[ReportFinding] = field(default_factory=list)
 
 
-def evaluate(index: Index, subjects: Subjects, drivers: Mapping[str, DriverState]) -> VolumesEvaluation:
+def evaluate(index: Index, volumes: WindowsVolumes, drivers: Mapping[str, DriverState]) -> VolumesEvaluation:
     """A verdict for each volume and each set of nodes on which the same is true, and what is wrong with volumes.
 
-    Each subject gets its answers.
+    Each volume gets its answers.
     """
     control = {plugin.field: decide_control_plane(index, plugin) == "csi" for plugin in in_tree.PLUGINS}
-    twins = _find_twins(index, subjects)
+    twins = _find_twins(index, volumes)
     evaluated = VolumesEvaluation()
-    for _key, subject in sorted(subjects.subjects.items()):
-        evaluated_volume = _Volume(index, subject, subjects.paths, drivers, control, twins)
-        subject.answers = tuple(evaluated_volume.evaluate())
-        evaluated.verdicts += map(evaluated_volume.create_verdict, subject.answers)
+    for _key, volume in sorted(volumes.by_key.items()):
+        evaluated_volume = _Volume(index, volume, volumes.paths, drivers, control, twins)
+        volume.answers = tuple(evaluated_volume.evaluate())
+        evaluated.verdicts += map(evaluated_volume.create_verdict, volume.answers)
         evaluated.findings += evaluated_volume.findings
     return evaluated
 
@@ -99,9 +99,10 @@ def _identify_disk(volume: ObservedVolume) -> tuple[str, str] | None:
     return driver, handle.lower() if driver == "disk.csi.azure.com" else re.sub("^projects/[^/]+/", "", handle)
 
 
-def _find_twins(index: Index, subjects: Subjects) -> dict[tuple[str, str], tuple[list[str], int]]:
+def _find_twins(index: Index, volumes: WindowsVolumes) -> dict[tuple[str, str], tuple[list[str], int]]:
     """By handle, the volumes that share it, and how many of them pods use; a Released one hurts nobody."""
-    evaluated = {_identify_disk(subject.volume) for subject in subjects.subjects.values() if subject.volume is not None}
+    persistent_volumes = (volume.persistent_volume for volume in volumes.by_key.values())
+    evaluated = {_identify_disk(volume) for volume in persistent_volumes if volume is not None}
     handles = ((_identify_disk(volume), volume) for volume in index.snapshot.volumes)
     by_disk = group_values((handle, volume) for handle, volume in handles if handle is not None and handle in evaluated)
 
@@ -113,9 +114,9 @@ def _find_twins(index: Index, subjects: Subjects) -> dict[tuple[str, str], tuple
         used = (
             volume.phase == "Bound"
             if claim is None
-            else claim.volume == volume.name and (claim.key in subjects.used_claims or not users_read)
+            else claim.volume == volume.name and (claim.key in volumes.used_claims or not users_read)
         )
-        return volume.name in subjects.subjects or used
+        return volume.name in volumes.by_key or used
 
     return {
         handle: (sorted(twin.name for twin in twins), sum(map(is_used, twins)))
@@ -130,36 +131,36 @@ class _Volume:
     def __init__(
         self,
         index: Index,
-        subject: Subject,
+        volume: WindowsVolume,
         paths: Mapping[str, Paths],
         drivers: Mapping[str, DriverState],
         control: Mapping[str, bool],
         twins: Mapping[tuple[str, str], tuple[list[str], int]],
     ) -> None:
-        self._index, self._subject = index, subject
-        self._paths = paths.get(subject.source.field, Paths(csi=index.windows))
-        self._state = drivers.get(subject.driver, DriverState())
-        self._control = control.get(subject.source.field, False)
+        self._index, self._volume = index, volume
+        self._paths = paths.get(volume.source.field, Paths(csi=index.windows))
+        self._state = drivers.get(volume.driver, DriverState())
+        self._control = control.get(volume.source.field, False)
         self._twins = twins
         self.findings: list[ReportFinding] = []
 
     def evaluate(self) -> Iterator[StepAnswer]:
         """Evaluate it."""
-        subject = self._subject
+        volume = self._volume
         self._check_volume()
-        nodes = subject.eligible
-        if subject.source.field == "csi" and (refusal := self._check_lifecycle() or self._check_profile()):
+        nodes = volume.eligible
+        if volume.source.field == "csi" and (refusal := self._check_lifecycle() or self._check_profile()):
             yield self._refuse("CSI-V28", *refusal, nodes, "no")
             return
-        if not subject.source.field:
+        if not volume.source.field:
             yield self._create_answer("unknown", nodes, "the kind of volume is unknown")
             return
-        if subject.source.field in in_tree.LINUX_ONLY:
+        if volume.source.field in in_tree.LINUX_ONLY:
             yield self._refuse_kind(nodes)
             return
-        if subject.source.field in in_tree.KEPT:
-            kept = f"kind {subject.source.field} does not use CSI"
-            yield self._refuse_block(nodes) if subject.is_block else self._create_answer("yes", nodes, kept)
+        if volume.source.field in in_tree.KEPT:
+            kept = f"kind {volume.source.field} does not use CSI"
+            yield self._refuse_block(nodes) if volume.is_block else self._create_answer("yes", nodes, kept)
             return
         if not nodes:
             yield self._refuse_place()
@@ -167,18 +168,18 @@ class _Volume:
         yield from self._evaluate_paths(nodes)
 
     def _evaluate_paths(self, nodes: int) -> Iterator[StepAnswer]:
-        subject, paths, plugin = self._subject, self._paths, self._subject.plugin
+        volume, paths, plugin = self._volume, self._paths, self._volume.plugin
         if in_tree_nodes := nodes & paths.in_tree:
             if plugin is not None and not plugin.on_windows:
                 yield self._refuse_kind(in_tree_nodes)
             else:
-                yield self._refuse_block(in_tree_nodes) if subject.is_block else self._evaluate_in_tree(in_tree_nodes)
+                yield self._refuse_block(in_tree_nodes) if volume.is_block else self._evaluate_in_tree(in_tree_nodes)
         if unknown := nodes & paths.unknown:
-            message = f"its kubelets mount {subject.source.field} in-tree or by CSI; their CSINodes do not show which"
+            message = f"its kubelets mount {volume.source.field} in-tree or by CSI; their CSINodes do not show which"
             remedy = "let this account read CSINodes, or upgrade the kubelets"
             yield self._refuse("CSI-V22", message, remedy, unknown, "unknown")
         csi = nodes & paths.csi
-        if csi and plugin is not None and (why := explain_untranslatable(self._subject.source, self._subject.volume)):
+        if csi and plugin is not None and (why := explain_untranslatable(volume.source, volume.persistent_volume)):
             yield self._refuse("CSI-V13", *why, csi, "no")
             csi = 0
         if broken := csi & paths.broken:
@@ -186,8 +187,8 @@ class _Volume:
             csi &= ~broken
         if not csi:
             return
-        if not subject.handle.valid:
-            message = f"its volumeHandle {subject.source.handle} is none that {subject.driver} can read"
+        if not volume.handle.valid:
+            message = f"its volumeHandle {volume.source.handle} is none that {volume.driver} can read"
             yield self._refuse("CSI-V31", message, "recreate the PersistentVolume with the right handle", csi, "no")
             return
         for refused, refused_nodes in self._list_refusals(csi):
@@ -208,7 +209,7 @@ class _Volume:
                 yield self._create_driver_answer(answer, self._index.share(nodes))
 
     def _create_driver_answer(self, answer: Answer, nodes: int) -> StepAnswer:
-        driver = self._subject.driver
+        driver = self._volume.driver
         first = self._index.list_names(nodes)[0]
         reasons = self._state.reasons.get(first, ())
         places = f"{first} and {nodes.bit_count() - 1} more" if nodes & (nodes - 1) else first
@@ -226,14 +227,14 @@ class _Volume:
     # What is wrong with the volume itself
 
     def _check_volume(self) -> None:
-        volume, claim = self._subject.volume, self._subject.claim
-        if volume is not None and volume.deleting and not (claim is not None and claim.deleting):
+        persistent_volume, claim = self._volume.persistent_volume, self._volume.claim
+        if persistent_volume is not None and persistent_volume.deleting and not (claim is not None and claim.deleting):
             # The finalizer pv-protection keeps it while its claim exists, and pods start with it
             # (https://github.com/kubernetes/kubernetes, pkg/controller/volume/pvprotection, isBeingUsed).
-            message = f"it is being deleted, with policy {volume.policy or '(none)'}, and {self._name_user()} uses it"
+            message = f"it is being deleted, with policy {persistent_volume.policy or '(none)'}, and {self._name_user()} uses it"
             remedy = "before its last pod ends, set persistentVolumeReclaimPolicy of the volume to Retain"
             self.findings.append(replace(self._make_finding("CSI-V24", message, remedy), severity="warning"))
-        handle = None if volume is None else _identify_disk(volume)
+        handle = None if persistent_volume is None else _identify_disk(persistent_volume)
         if handle is not None and handle in self._twins:
             names, live = self._twins[handle]
             remedy = "keep one of them: set the policy of both to Retain, then delete the one whose claim is not used"
@@ -249,7 +250,7 @@ class _Volume:
         Source: https://github.com/kubernetes/kubernetes, pkg/volume/csi/csi_mounter.go, supportsVolumeLifecycleMode. That a pod names
         its volume itself, drivers see by what podInfoOnMount adds.
         """
-        name, inline = self._subject.driver, self._subject.inline
+        name, inline = self._volume.driver, self._volume.inline
         driver, entry = self._index.csi_drivers.get(name), BY_NAME.get(name)
         if "csidrivers" in self._index.unread:
             return None
@@ -271,12 +272,12 @@ class _Volume:
         Its admission since 4.13 compares the CSIDriver's label with the namespace's Pod Security
         (https://docs.redhat.com/en/documentation/openshift_container_platform/4.21/html/storage, CSI Volume Admission plugin).
         """
-        name, snapshot = self._subject.driver, self._index.snapshot
+        name, snapshot = self._volume.driver, self._index.snapshot
         driver = self._index.csi_drivers.get(name)
         version = version_of(snapshot.cluster.openshift)
-        namespace = self._subject.users[0].namespace if self._subject.users else ""
+        namespace = self._volume.users[0].namespace if self._volume.users else ""
         observed = self._index.namespaces.get(namespace)
-        if not self._subject.inline or "csidrivers" in self._index.unread or observed is None:
+        if not self._volume.inline or "csidrivers" in self._index.unread or observed is None:
             return None
         if version is None or version.minor < (4, 13):
             return None
@@ -288,16 +289,16 @@ class _Volume:
         return None
 
     def _refuse_place(self) -> StepAnswer:
-        if not self._subject.user_nodes:
+        if not self._volume.user_nodes:
             because = "no Windows node accepts the pods that use it"
             return self._create_answer("unknown", 0, because)
-        terms = describe_terms(self._subject.terms)
+        terms = describe_terms(self._volume.terms)
         message = f"its nodeAffinity ({terms}) matches none of the Windows nodes that its workload may run on"
-        remedy, nodes = "add a Windows node in its zone, or move the data", self._subject.user_nodes
+        remedy, nodes = "add a Windows node in its zone, or move the data", self._volume.user_nodes
         return self._refuse("CSI-V17", message, remedy, nodes, "no")
 
     def _refuse_kind(self, nodes: int) -> StepAnswer:
-        message = f"kubelets on Windows do not mount volumes of kind {self._subject.source.field}"
+        message = f"kubelets on Windows do not mount volumes of kind {self._volume.source.field}"
         remedy = "move the data to a share or disk whose CSI driver supports Windows"
         return self._refuse("CSI-V30", message, remedy, nodes, "no")
 
@@ -305,14 +306,14 @@ class _Volume:
         return self._refuse(*_BLOCK, nodes, "no")
 
     def _evaluate_in_tree(self, nodes: int) -> StepAnswer:
-        named = self._subject.source.fs_type.lower()
+        named = self._volume.source.fs_type.lower()
         if named in LINUX_FILE_SYSTEMS and not self._is_mounted_on_windows():
             message = f"its fsType is {named}, which kubelets on Windows do not format, and nothing on Windows has mounted it yet"
             remedy = f"check the disk; {_RECREATE} with fsType ntfs, and its StorageClass for new ones"
             return self._refuse("CSI-V18", message, remedy, nodes, "unknown")
         first = self._index.list_names(nodes)[0]
         observation = (
-            f"kubelet {self._index.nodes[first].kubelet} on {first} mounts {self._subject.source.field} in-tree"
+            f"kubelet {self._index.nodes[first].kubelet} on {first} mounts {self._volume.source.field} in-tree"
         )
         if self._control:
             message = f"the control plane uses CSI migration for it, and {observation}"
@@ -324,18 +325,18 @@ class _Volume:
 
     def _refuse_broken_kubelet(self, nodes: int) -> StepAnswer:
         first = self._index.nodes[self._index.list_names(nodes)[0]]
-        version, plugin = version_of(first.kubelet), self._subject.plugin
+        version, plugin = version_of(first.kubelet), self._volume.plugin
         issue = plugin.find_issue(version) if plugin is not None and version is not None else ""
         message = (
-            f"kubelet {first.kubelet} on {first.name} does not mount {self._subject.source.field} volumes ({issue})"
+            f"kubelet {first.kubelet} on {first.name} does not mount {self._volume.source.field} volumes ({issue})"
         )
         return self._refuse("CSI-V20", message, "upgrade these kubelets by one patch release", nodes, "no")
 
     def _list_refusals(self, nodes: int) -> Iterator[tuple[ReportFinding | None, int]]:
         """What Windows or the driver there refuses of the volume, on which of these nodes; None where nothing is."""
-        subject, driver = self._subject, BY_NAME.get(self._subject.driver)
-        if driver is not None and driver.fstypes and subject.linux_users:
-            linux_user = subject.linux_users[0]
+        volume, driver = self._volume, BY_NAME.get(self._volume.driver)
+        if driver is not None and driver.fstypes and volume.linux_users:
+            linux_user = volume.linux_users[0]
             message = f"{self._name_user()} on Windows and {linux_user.key} on Linux use the same disk"
             yield (
                 self._make_finding("CSI-V19", message, "give each system a disk of its own, or share the data by SMB"),
@@ -343,35 +344,35 @@ class _Volume:
             )
             return
         if driver is None:
-            yield self._make_finding(*_BLOCK) if subject.is_block else self._check_linux_file_system(), nodes
+            yield self._make_finding(*_BLOCK) if volume.is_block else self._check_linux_file_system(), nodes
             return
         request = self._build_request(driver)
         answers: dict[VolumeSupport, int] = {}
         remaining = nodes
         for (version, mode), form_nodes in self._state.forms.items():
             if answered := remaining & form_nodes:
-                answer = _check_support(subject.driver, request, version, mode)
+                answer = _check_support(volume.driver, request, version, mode)
                 answers[answer] = answers.get(answer, 0) | answered
                 remaining &= ~answered
         if remaining:
-            answer = _check_support(subject.driver, request, None, "")
+            answer = _check_support(volume.driver, request, None, "")
             answers[answer] = answers.get(answer, 0) | remaining
         for answer, answered in answers.items():
             yield self._explain_support(answer, driver), answered
 
     def _build_request(self, driver: Driver) -> RequestedVolume:
         """The volume as its driver is asked for it."""
-        subject, source, modes = self._subject, self._subject.source, self._subject.access_modes
+        volume, source, modes = self._volume, self._volume.source, self._volume.access_modes
         if source.field == "gcePersistentDisk":
             # By its translation: migration changes ReadWriteMany to ReadWriteOnce.
             modes = (choose_google_mode(modes),) if modes else ()
         shares = not driver.fstypes
         return RequestedVolume(
             access_modes=modes,
-            block=subject.is_block,
+            block=volume.is_block,
             fs_type=source.fs_type if shares else source.attribute or source.fs_type,
             read_only=source.read_only,
-            inline=subject.inline and source.field == "csi",
+            inline=volume.inline and source.field == "csi",
             protocol=source.protocol or (source.attribute if shares else ""),
             server=source.server,
             lacks=tuple(
@@ -395,16 +396,16 @@ class _Volume:
 
     def _check_file_system(self, answer: VolumeSupport, driver: Driver) -> ReportFinding | None:
         """What its file system makes of it, when nothing else is refused."""
-        named = self._subject.source.attribute or self._subject.source.fs_type
+        named = self._volume.source.attribute or self._volume.source.fs_type
         if not driver.fstypes:
             return None
         reason = f"its fsType is {named}" if named else "it has no fsType"
         if answer.word == "no":
             usable = " or ".join(file_system for file_system in driver.fstypes if file_system)
             message = f"{reason}, expected {usable}: {driver.title} {answer.why}"
-            rewrite = _RECREATE if self._subject.source.field == "csi" else "convert it"
+            rewrite = _RECREATE if self._volume.source.field == "csi" else "convert it"
             remedy = f"if Windows formatted it: {rewrite} with fsType ntfs; if Linux did, use it on Linux only"
-            if self._subject.volume is None:
+            if self._volume.persistent_volume is None:
                 remedy = "use a StorageClass with parameter csi.storage.k8s.io/fstype: ntfs"
             return self._make_finding("CSI-V14", message, remedy)
         if self._is_mounted_on_windows():
@@ -420,8 +421,8 @@ class _Volume:
 
     def _check_linux_file_system(self) -> ReportFinding | None:
         """That a disk may have a file system that Windows formats anew."""
-        named = (self._subject.source.attribute or self._subject.source.fs_type).lower()
-        if named not in LINUX_FILE_SYSTEMS or self._subject.volume is None or self._is_mounted_on_windows():
+        named = (self._volume.source.attribute or self._volume.source.fs_type).lower()
+        if named not in LINUX_FILE_SYSTEMS or self._volume.persistent_volume is None or self._is_mounted_on_windows():
             return None
         message = f"its fsType is {named} and nothing on Windows has mounted it yet, so its content is unknown"
         remedy = "check the disk before Windows mounts it, or first use it on Windows when it is new"
@@ -431,7 +432,7 @@ class _Volume:
         if feature in capability.ACCESS_MODES:
             return f"its access mode is {feature}"
         if feature == capability.CLUSTER_NAME:
-            return f"its server is {self._subject.source.server}"
+            return f"its server is {self._volume.source.server}"
         if feature == capability.NO_SERVER:
             return "it has no source //server/share"
         if feature == capability.NO_SECRET:
@@ -441,22 +442,22 @@ class _Volume:
         return f"its {feature}".replace(f"{capability.PROTOCOL} ", f"{capability.PROTOCOL} is ")
 
     def _is_mounted_on_windows(self) -> bool:
-        index, volume = self._index, self._subject.volume
-        pods = (pod for user in self._subject.users for pod in user.pods if pod.phase == "Running")
+        index, persistent_volume = self._index, self._volume.persistent_volume
+        pods = (pod for user in self._volume.users for pod in user.pods if pod.phase == "Running")
         if any(index.bit.get(pod.node, 0) & index.windows for pod in pods):
             return True
-        return volume is not None and volume.name in index.attached_to_windows
+        return persistent_volume is not None and persistent_volume.name in index.attached_to_windows
 
     # Words
 
     def _name_user(self) -> str:
-        return self._subject.users[0].key if self._subject.users else "something"
+        return self._volume.users[0].key if self._volume.users else "something"
 
     def _make_finding(
         self, id_: str, message: str, remedy: str, nodes: int = 0, object_name: str = ""
     ) -> ReportFinding:
         return create_finding(
-            id_, object_name or self._subject.title, message, tuple(self._list_evidence(nodes)), remedy
+            id_, object_name or self._volume.title, message, tuple(self._list_evidence(nodes)), remedy
         )
 
     def _refuse(self, id_: str, message: str, remedy: str, nodes: int, answer: Answer) -> StepAnswer:
@@ -465,23 +466,23 @@ class _Volume:
         return self._create_answer(answer, nodes, message)
 
     def _list_evidence(self, nodes: int) -> Iterator[str]:
-        subject, volume = self._subject, self._subject.volume
-        source = subject.source
+        volume, persistent_volume = self._volume, self._volume.persistent_volume
+        source = volume.source
         named = {"fsType": source.fs_type, "kind": source.kind, "driver": source.driver, "handle": source.handle}
         details = ", ".join(f"{key} {value}" for key, value in named.items() if value)
-        yield f"{subject.title}: source {source.field or 'unknown'}" + (f" ({details})" if details else "")
-        if volume is not None:
-            if volume.migrated_to or volume.provisioned_by:
-                yield f"annotations: provisioned-by {volume.provisioned_by or 'none'}, migrated-to {volume.migrated_to or 'none'}"
-            elif subject.plugin is not None:
+        yield f"{volume.title}: source {source.field or 'unknown'}" + (f" ({details})" if details else "")
+        if persistent_volume is not None:
+            if persistent_volume.migrated_to or persistent_volume.provisioned_by:
+                yield f"annotations: provisioned-by {persistent_volume.provisioned_by or 'none'}, migrated-to {persistent_volume.migrated_to or 'none'}"
+            elif volume.plugin is not None:
                 yield "static: no provisioned-by, so migrated-to is never set and proves nothing"
-        for user in subject.users[:2]:
+        for user in volume.users[:2]:
             yield f"used by {user.key}: {user.because}"
-        if nodes and subject.plugin is not None:
+        if nodes and volume.plugin is not None:
             first = self._index.list_names(nodes)[0]
             csi_node = self._index.csi_nodes.get(first)
             listed = csi_node.migrated if csi_node is not None else None
-            plugin = subject.plugin.plugin
+            plugin = volume.plugin.plugin
             unset = "not read" if "csinodes" in self._index.unread else "not set"
             reason = unset if listed is None else "listed" if plugin in listed else "not listed"
             yield f"Node {first}: kubelet {self._index.nodes[first].kubelet}, migrated-plugins: {plugin} {reason}"
@@ -495,17 +496,17 @@ class _Volume:
         against = next((finding for finding in findings if finding.doubt or finding.severity == "blocker"), None)
         if answer == "yes" and against is not None:
             answer, because = "unknown", against.message
-        return StepAnswer("stage", answer, nodes, self._subject.key, because, findings)
+        return StepAnswer("stage", answer, nodes, self._volume.key, because, findings)
 
     def create_verdict(self, answer: StepAnswer) -> VolumeVerdict:
         """An answer for a report."""
-        subject = self._subject
-        name = subject.key if subject.claim is None else ""
+        volume = self._volume
+        name = volume.key if volume.claim is None else ""
         return VolumeVerdict(
-            volume=name if subject.volume is None else subject.volume.name,
-            claim=subject.claim.key if subject.claim is not None else "",
-            source=subject.source.field,
-            driver=subject.driver,
+            volume=name if volume.persistent_volume is None else volume.persistent_volume.name,
+            claim=volume.claim.key if volume.claim is not None else "",
+            source=volume.source.field,
+            driver=volume.driver,
             nodes=self._index.list_names(answer.nodes),
             ok=answer.answer,
             because=answer.because,

@@ -23,12 +23,12 @@ from .kubelet.volume_manager import VolumeManager
 from .roll import simulate_roll
 from .scheduler.attach_capacity import AttachCapacity, StartingWorkload
 from .scheduler.framework import Scheduler
-from .subjects import Subjects
 from .usage import Usage, Workload
 from .verdict import Answer, Cause, ReportFinding, Roll, WorkloadVerdict
 from .walk.pods import list_pods_to_start
 from .walk.steps import Places, PodToStart, Rule, Split, StepAnswer
 from .walk.walk import Rules, WorkloadWalk
+from .windows_volumes import WindowsVolumes
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class _NodeRule:
 def evaluate(
     index: Index,
     usage: Usage,
-    subjects: Subjects,
+    volumes: WindowsVolumes,
     driver_findings: Mapping[str, tuple[ReportFinding, ...]],
     node_stops: Mapping[str, tuple[ReportFinding, ...]],
     target_stops: Sequence[ReportFinding],
@@ -78,30 +78,30 @@ def evaluate(
     """A verdict for each workload that may run on Windows. driver_findings: by CSI name, findings about what a driver has in the
     cluster. node_stops: by node, and target_stops: those that keep any pod from starting.
     """
-    claims = subjects.claims
+    claims = volumes.claims
     scheduler = Scheduler(index, claims)
     admission = Admission(index)
     images = KubeletImages(index)
     plugin_answers = _check_node_plugins(index, (admission, scheduler.filter_node_plugin, images))
-    volume_manager = VolumeManager(subjects)
+    volume_manager = VolumeManager(volumes)
     rules: Rules = {
         "bind": (admission, PersistentVolumeController(index, claims)),
         "provision": (ExternalProvisioner(index, claims),),
         "schedule": (scheduler,),
-        "attach": (AttachDetachController(index, usage, subjects, driver_findings, plugin_answers),),
+        "attach": (AttachDetachController(index, usage, volumes, driver_findings, plugin_answers),),
         "stage": (volume_manager.stage, _NodeRule(index, node_stops), images),
         "publish": (volume_manager.publish,),
     }
-    evaluator = _Evaluator(index, subjects, scheduler, target_stops)
+    evaluator = _Evaluator(index, volumes, scheduler, target_stops)
     for workload in usage.workloads:
         # Without a Windows node only what asks for one is about Windows.
         if workload.on_windows if index.windows else workload.nowhere:
-            pods = subjects.next_pods[workload.key]
+            pods = volumes.next_pods[workload.key]
             walks = WorkloadWalk(index, workload, pods, rules, scheduler.find_daemon_nodes, scheduler.filter_lasting)
             evaluator.evaluate_workload(workload, walks)
     evaluator.mark_crowded_workloads()
     verdicts, stopping = evaluator.verdicts, evaluator.stopping.union(target_stops if evaluator.verdicts else ())
-    roll = simulate_roll(index, scheduler, usage.workloads, subjects.next_pods, verdicts, evaluator.replacements)
+    roll = simulate_roll(index, scheduler, usage.workloads, volumes.next_pods, verdicts, evaluator.replacements)
     return WorkloadsEvaluation(tuple(verdicts.values()), tuple(evaluator.findings), frozenset(stopping), roll)
 
 
@@ -125,11 +125,11 @@ class _Evaluator:
     def __init__(
         self,
         index: Index,
-        subjects: Subjects,
+        volumes: WindowsVolumes,
         scheduler: Scheduler,
         target_stops: Sequence[ReportFinding],
     ) -> None:
-        self._index, self._subjects, self._scheduler = index, subjects, scheduler
+        self._index, self._volumes, self._scheduler = index, volumes, scheduler
         self._capacity = AttachCapacity(index, scheduler.volume_limits)
         lists = report_unread_lists(index.snapshot.unread)
         self._vetoes = (*lists, *target_stops)
@@ -143,10 +143,10 @@ class _Evaluator:
 
     def evaluate_workload(self, workload: Workload, walks: WorkloadWalk) -> None:
         """Add the verdict of one workload."""
-        subjects = self._subjects.by_workload.get(workload.key, ())
-        of_volumes = [finding for subject in subjects for answer in subject.answers for finding in answer.findings]
+        volumes = self._volumes.by_workload.get(workload.key, ())
+        of_volumes = [finding for volume in volumes for answer in volume.answers for finding in answer.findings]
         workload_findings = [*_check_workload(self._index, workload)]
-        decision = self._decide(workload, walks, workload_findings, any(subject.answers for subject in subjects))
+        decision = self._decide(workload, walks, workload_findings, any(volume.answers for volume in volumes))
         workload_findings += decision.findings
         if decision.of_pods and not self._vetoes and not any(pod.waits for pod in workload.pods):
             self.replacements[workload.key] = walks.decide_replacements()

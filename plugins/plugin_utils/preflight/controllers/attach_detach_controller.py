@@ -22,10 +22,10 @@ from ..facts.workloads import ObservedPod
 from ..findings import create_finding
 from ..index import BY_NAME, GOING, Index, unite
 from ..migration import decide_control_plane
-from ..subjects import Subject, Subjects
 from ..usage import Usage, Workload, list_disks
 from ..verdict import ReportFinding, Severity
 from ..walk.steps import PodToStart, Split, StepAnswer
+from ..windows_volumes import WindowsVolume, WindowsVolumes
 from .external_attacher import check_attacher_release, find_attachment_faults, is_mounted, refuse_deleted_volume
 
 _OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
@@ -51,11 +51,11 @@ class AttachDetachController:
         self,
         index: Index,
         usage: Usage,
-        subjects: Subjects,
+        volumes: WindowsVolumes,
         driver_findings: Mapping[str, tuple[ReportFinding, ...]],
         plugin_answers: Mapping[str, Sequence[StepAnswer]],
     ) -> None:
-        self._index, self._usage, self._subjects = index, usage, subjects
+        self._index, self._usage, self._volumes = index, usage, volumes
         self._unusable_drivers = {
             name: tuple(finding for finding in findings if finding.severity == "blocker")
             for name, findings in driver_findings.items()
@@ -72,60 +72,58 @@ class AttachDetachController:
     def __call__(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Whether each volume gets to each node."""
         answers: list[StepAnswer] = []
-        for volume, subject in self._subjects.list_subjects(pod):
-            split = Split(
-                "attach", nodes, subject.title if subject else pod.workload, f"used by {pod.workload}", volume
-            )
-            if subject is not None and subject.driver:
-                self._check_attaching(pod, subject, split, volume)
+        for name, volume in self._volumes.list_volumes(pod):
+            split = Split("attach", nodes, volume.title if volume else pod.workload, f"used by {pod.workload}", name)
+            if volume is not None and volume.driver:
+                self._check_attaching(pod, volume, split, name)
             answers += split.list_answers()
         return answers
 
-    def _check_attaching(self, pod: PodToStart, subject: Subject, split: Split, volume: str) -> None:
+    def _check_attaching(self, pod: PodToStart, volume: WindowsVolume, split: Split, name: str) -> None:
         """Note where the volume cannot be attached, whatever its driver does on the node."""
-        nodes, key = split.nodes, subject.key
-        by_csi = nodes if subject.plugin is None else nodes & self._subjects.paths[subject.source.field].csi
+        nodes, key = split.nodes, volume.key
+        by_csi = nodes if volume.plugin is None else nodes & self._volumes.paths[volume.source.field].csi
         # A sidecar that does not know an in-tree kind attaches the other volumes.
         lacks = tuple(
             finding
-            for finding in self._unusable_drivers.get(subject.driver, ())
-            if finding.id != "CSI-C17" or subject.plugin
+            for finding in self._unusable_drivers.get(volume.driver, ())
+            if finding.id != "CSI-C17" or volume.plugin
         )
         if lacks:
             split.note("no", by_csi, lacks)
-        for answer in self._plugin_answers.get(subject.driver, ()):
+        for answer in self._plugin_answers.get(volume.driver, ()):
             split.note(answer.answer, answer.nodes & by_csi, answer.findings)
-        for word, place, outside in self._list_nodes_outside(subject):
+        for word, place, outside in self._list_nodes_outside(volume):
             message = f"its handle names {word} {place}, and no node of another {word} can attach it"
             remedy = f"set spec.nodeAffinity of the volume to {word} {place}, so that the scheduler avoids other nodes"
             if word == "account":
                 remedy = "move the data to a disk in the project or subscription of the nodes"
             split.block(outside, "CSI-V31", message, remedy)
-        if subject.driver in self._unattached:
+        if volume.driver in self._unattached:
             return
         # An attachment of an inline volume does not name it: it may belong to any inline volume of the driver.
-        for attachment in self._index.attachments_of.get(subject.driver if subject.inline else key, ()):
+        for attachment in self._index.attachments_of.get(volume.driver if volume.inline else key, ()):
             if attachment.attach_error or attachment.detach_error or attachment.deleting or attachment.waits_since:
                 findings = tuple(find_attachment_faults(self._index, attachment))
                 if findings:
-                    is_sure = findings[0].severity == "blocker" and not subject.inline
+                    is_sure = findings[0].severity == "blocker" and not volume.inline
                     split.note("no" if is_sure else "unknown", nodes, findings)
                     return
-        refuse_deleted_volume(self._index, subject, split, by_csi)
-        self._check_place(subject, split)
-        if subject.driver not in self._declared and not subject.inline:
-            message = f"kubelets wait for an attachment by {subject.driver}, and none was ever made"
+        refuse_deleted_volume(self._index, volume, split, by_csi)
+        self._check_place(volume, split)
+        if volume.driver not in self._declared and not volume.inline:
+            message = f"kubelets wait for an attachment by {volume.driver}, and none was ever made"
             remedy = "check that the driver's external-attacher runs, and that its CSIDriver exists"
-            usable_nodes = unite(answer.nodes for answer in subject.answers if answer.answer == "yes")
+            usable_nodes = unite(answer.nodes for answer in volume.answers if answer.answer == "yes")
             split.doubt(by_csi & usable_nodes, "CSI-V32", message, remedy)
-        self._check_migration(subject, split)
-        check_attacher_release(self._index, subject, split, by_csi)
-        if _is_for_one_node(subject):
-            self._check_one_node(pod, subject, split, volume)
+        self._check_migration(volume, split)
+        check_attacher_release(self._index, volume, split, by_csi)
+        if _is_for_one_node(volume):
+            self._check_one_node(pod, volume, split, name)
 
-    def _list_nodes_outside(self, subject: Subject) -> Iterator[tuple[str, str, int]]:
+    def _list_nodes_outside(self, volume: WindowsVolume) -> Iterator[tuple[str, str, int]]:
         """The nodes that say that they are elsewhere than a volume by its handle: what the handle names, its value, and these nodes."""
-        handle, driver, index = subject.handle, BY_NAME.get(subject.driver), self._index
+        handle, driver, index = volume.handle, BY_NAME.get(volume.driver), self._index
         zones = (*ZONES, *(driver.topology_keys if driver is not None else ()))
         for word, place, keys in (("zone", handle.zone, zones), ("region", handle.region, REGIONS)):
             if place not in ("", UNSPECIFIED):
@@ -135,23 +133,25 @@ class AttachDetachController:
             nodes = unite(nodes for account, nodes in index.accounts.items() if account != handle.account.lower())
             yield "account", handle.account, nodes
 
-    def _check_place(self, subject: Subject, split: Split) -> None:
+    def _check_place(self, volume: WindowsVolume, split: Split) -> None:
         """A disk of which nothing says in which zone it is, so that the scheduler takes any node."""
-        volume = subject.volume
-        if volume is None and (not subject.inline or subject.plugin is None):
+        persistent_volume = volume.persistent_volume
+        if persistent_volume is None and (not volume.inline or volume.plugin is None):
             # One that is yet to be made is made for a node.
             return
         # A driver names the places of what it makes, unless every node reaches it (accessible_topology of CSI's spec.md).
-        if volume is not None and (volume.terms is not None or volume.provisioned_by == subject.driver):
+        if persistent_volume is not None and (
+            persistent_volume.terms is not None
+            or persistent_volume.provisioned_by == volume.driver
+            or any(key in ZONES for key, _zone in persistent_volume.places)
+        ):
             return
-        if volume is not None and any(key in ZONES for key, _zone in volume.places):
-            return
-        paths = self._subjects.paths.get(subject.source.field)
+        paths = self._volumes.paths.get(volume.source.field)
         in_tree = paths.in_tree if paths is not None else 0
-        nodes = split.nodes & (self._find_registered(subject.driver) | in_tree)
-        if subject.handle.zone not in ("", UNSPECIFIED) or not nodes & (nodes - 1):
+        nodes = split.nodes & (self._find_registered(volume.driver) | in_tree)
+        if volume.handle.zone not in ("", UNSPECIFIED) or not nodes & (nodes - 1):
             return
-        if labels := self._index.find_differing_labels(nodes, subject.driver):
+        if labels := self._index.find_differing_labels(nodes, volume.driver):
             message = f"neither nodeAffinity nor a label says where it is, and nodes differ in {', '.join(labels)}"
             remedy = "set spec.nodeAffinity of the volume to its zone, so that the scheduler avoids other nodes"
             split.doubt(split.nodes, "CSI-V32", message, remedy)
@@ -163,9 +163,9 @@ class AttachDetachController:
         names = (name for name, entry in entries if entry is not None and entry.topology_keys)
         return unite(self._index.bit.get(name, 0) for name in names)
 
-    def _check_migration(self, subject: Subject, split: Split) -> None:
+    def _check_migration(self, volume: WindowsVolume, split: Split) -> None:
         """Where kubelet and control plane go different ways, the one waits for what the other does not do."""
-        plugin, paths = subject.plugin, self._subjects.paths.get(subject.source.field)
+        plugin, paths = volume.plugin, self._volumes.paths.get(volume.source.field)
         if plugin is None or paths is None:
             return
         control, version = self._control[plugin.field], self._index.snapshot.cluster.kubernetes
@@ -185,10 +185,10 @@ class AttachDetachController:
             remedy = "deploy the driver on these nodes, then upgrade their kubelets"
             split.block(paths.in_tree, "CSI-V50", message, remedy)
 
-    def _check_one_node(self, pod: PodToStart, subject: Subject, split: Split, volume: str) -> None:
+    def _check_one_node(self, pod: PodToStart, volume: WindowsVolume, split: Split, name: str) -> None:
         """A volume that is attached to one node at a time: its holder, and the number of pods that need it."""
         nodes = split.nodes
-        for attachment in self._index.attachments_of.get(subject.key, ()):
+        for attachment in self._index.attachments_of.get(volume.key, ()):
             node = self._index.nodes.get(attachment.node)
             if node is None or node.ready or any(taint.key == _OUT_OF_SERVICE for taint in node.taints):
                 continue
@@ -199,12 +199,12 @@ class AttachDetachController:
             remedy = f"repair the node, or, if it is shut down: kubectl taint nodes {node.name} {_OUT_OF_SERVICE}=nodeshutdown:NoExecute"
             split.block(nodes & ~self._index.bit[node.name], "CSI-V52", message, remedy)
             return
-        if (stuck := self._find_stuck_pod(subject)) is not None:
+        if (stuck := self._find_stuck_pod(volume)) is not None:
             message = f"pod {stuck.key} on node {stuck.node} still has it, and should have ended by {stuck.gone_by}"
             remedy = f"check the kubelet's log on {stuck.node}: the volume is detached once the pod has ended"
             split.doubt(nodes & ~self._index.bit.get(stuck.node, 0), "CSI-V53", message, remedy)
             return
-        if stray := self._find_stray_mount(subject):
+        if stray := self._find_stray_mount(volume):
             message = f"node {stray} has it mounted, and no pod there uses it, so nothing detaches it"
             remedy = (
                 f"run preflight again in a few minutes; if this stays, check the node plugin on {stray}, which unmounts it, then restart "
@@ -212,7 +212,7 @@ class AttachDetachController:
             )
             split.doubt(nodes & ~self._index.bit.get(stray, 0), "CSI-V53", message, remedy)
             return
-        holder = self._find_holder(pod, subject)
+        holder = self._find_holder(pod, volume)
         if holder is not None:
             other_nodes = nodes & ~self._index.bit.get(holder.node, 0)
             message = (
@@ -221,14 +221,14 @@ class AttachDetachController:
             remedy = "run both workloads on one node by nodeSelector, or give each a volume of its own"
             severity: Severity | None = "blocker" if other_nodes == nodes else None
             evidence = (f"Pod {holder.key} spec.nodeName: {holder.node}",)
-            finding = create_finding("CSI-V53", subject.title, message, evidence, remedy, severity)
+            finding = create_finding("CSI-V53", volume.title, message, evidence, remedy, severity)
             # Where no node is left, the pod surely waits.
             split.note("no", other_nodes, (replace(finding, doubt=severity is None),))
-        elif rival := self._find_rival(pod, subject, nodes):
+        elif rival := self._find_rival(pod, volume, nodes):
             message = f"{rival} names it too, it is attached to one node at a time, and nothing keeps both on one node"
             remedy = "keep both workloads on one node by nodeSelector, or give each a volume of its own"
             split.doubt(nodes, "CSI-V53", message, remedy)
-        elif nodes & (nodes - 1) and volume in (*pod.shared, *self._list_shared_inline(pod)):
+        elif nodes & (nodes - 1) and name in (*pod.shared, *self._list_shared_inline(pod)):
             users = f"its {pod.count} pods" if pod.count > 1 else "several pods"
             message = f"{users} share the volume, only one node at a time can attach it, and the scheduler may spread the pods"
             remedy = "run the pods on one node by nodeSelector kubernetes.io/hostname, or give each a volume of its own"
@@ -238,12 +238,12 @@ class AttachDetachController:
         several = pod.count > 1 or pod.kind == "DaemonSet"
         return tuple(f"inline {inline.name}" for inline in pod.inline) if several else ()
 
-    def _find_holder(self, pod: PodToStart, subject: Subject) -> ObservedPod | None:
+    def _find_holder(self, pod: PodToStart, volume: WindowsVolume) -> ObservedPod | None:
         """A pod of another workload that has the volume and does not go."""
-        findings = (finding.id for answer in subject.answers for finding in answer.findings)
+        findings = (finding.id for answer in volume.answers for finding in answer.findings)
         if "CSI-V19" in findings:
             return None
-        return next((holder for key, holder in self._find_users(subject).holding.items() if key != pod.workload), None)
+        return next((holder for key, holder in self._find_users(volume).holding.items() if key != pod.workload), None)
 
     @cached_property
     def _placed(self) -> Mapping[str, list[tuple[str, ObservedPod]]]:
@@ -257,20 +257,20 @@ class AttachDetachController:
             )
         )
 
-    def _find_stray_mount(self, subject: Subject) -> str:
+    def _find_stray_mount(self, volume: WindowsVolume) -> str:
         """A node that has the volume mounted for no pod, empty for none."""
-        used = {pod.node for _key, pod in self._placed.get(self._name_disk(subject), ()) if not pod.finished}
-        attachments = () if "pods" in self._index.unread else self._index.attachments_of.get(subject.key, ())
+        used = {pod.node for _key, pod in self._placed.get(self._name_disk(volume), ()) if not pod.finished}
+        attachments = () if "pods" in self._index.unread else self._index.attachments_of.get(volume.key, ())
         unused = (entry for entry in attachments if entry.attached and entry.node not in used)
         return next((entry.node for entry in unused if is_mounted(self._index, entry)), "")
 
-    def _name_disk(self, subject: Subject) -> str:
-        claims = (subject.claim.key,) if subject.claim is not None else ()
-        return next(list_disks(self._index, claims, () if claims else (Inline("", subject.source),)))
+    def _name_disk(self, volume: WindowsVolume) -> str:
+        claims = (volume.claim.key,) if volume.claim is not None else ()
+        return next(list_disks(self._index, claims, () if claims else (Inline("", volume.source),)))
 
-    def _find_users(self, subject: Subject) -> _Use:
-        claim = subject.claim.key if subject.claim is not None else ""
-        return self._find_users_of_disk(self._name_disk(subject), claim)
+    def _find_users(self, volume: WindowsVolume) -> _Use:
+        claim = volume.claim.key if volume.claim is not None else ""
+        return self._find_users_of_disk(self._name_disk(volume), claim)
 
     @cached_method
     def _find_users_of_disk(self, disk: str, claim: str) -> _Use:
@@ -289,14 +289,14 @@ class AttachDetachController:
                 starting = {user.key: user for user in workloads if user.template is not None and user.template.runs}
         return _Use(holding, tuple(pod for dummy, pod in placed if pod.gone_by), starting)
 
-    def _find_stuck_pod(self, subject: Subject) -> ObservedPod | None:
+    def _find_stuck_pod(self, volume: WindowsVolume) -> ObservedPod | None:
         """A pod with the volume that is being deleted and does not go."""
-        going = self._find_users(subject).going
+        going = self._find_users(volume).going
         return next((pod for pod in going if self._index.count_minutes(pod.gone_by, GOING) is not None), None)
 
-    def _find_rival(self, pod: PodToStart, subject: Subject, nodes: int) -> str:
+    def _find_rival(self, pod: PodToStart, volume: WindowsVolume, nodes: int) -> str:
         """A workload that starts with the same volume, maybe on another node, while no pod of either is on a node."""
-        starting = self._find_users(subject).starting
+        starting = self._find_users(volume).starting
         if pod.workload not in starting:
             return ""
         several = bool(nodes & (nodes - 1))
@@ -304,9 +304,9 @@ class AttachDetachController:
         return next((rival.key for rival in rivals if several or rival.eligible != nodes), "")
 
 
-def _is_for_one_node(subject: Subject) -> bool:
+def _is_for_one_node(volume: WindowsVolume) -> bool:
     """As isMultiAttachForbidden of pkg/volume/util/util.go of kubernetes/kubernetes; a pod's own disks likewise."""
-    if subject.inline:
-        return subject.plugin is not None
-    modes = subject.volume.access_modes if subject.volume is not None else ()
+    if volume.inline:
+        return volume.plugin is not None
+    modes = volume.persistent_volume.access_modes if volume.persistent_volume is not None else ()
     return bool(modes) and "ReadWriteMany" not in modes and "ReadOnlyMany" not in modes

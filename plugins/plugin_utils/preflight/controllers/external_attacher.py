@@ -16,9 +16,9 @@ from ..facts.storage import ObservedAttachment
 from ..findings import create_finding
 from ..index import BY_NAME, Index, unite
 from ..scheduler.volume_restrictions import ALONE
-from ..subjects import Subject
 from ..verdict import ReportFinding
 from ..walk.steps import Split
+from ..windows_volumes import WindowsVolume
 
 # https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes, the note on sidecars.
 _ATTACHES_ALONE = (3, 3, 0)
@@ -28,21 +28,21 @@ _DETACHING = timedelta(minutes=6)
 _ATTACHING = timedelta(minutes=10)
 
 
-def refuse_deleted_volume(index: Index, subject: Subject, split: Split, nodes: int) -> None:
+def refuse_deleted_volume(index: Index, volume: WindowsVolume, split: Split, nodes: int) -> None:
     """Block nodes without an attachment for a volume that is being deleted, as csiAttach does."""
-    if subject.volume is not None and subject.volume.deleting:
-        attachments = index.attachments_of.get(subject.key, ())
+    if volume.persistent_volume is not None and volume.persistent_volume.deleting:
+        attachments = index.attachments_of.get(volume.key, ())
         attached = unite(index.bit.get(entry.node, 0) for entry in attachments if entry.attached)
         message = "it is being deleted, and its attacher attaches it to no other node"
         remedy = "set persistentVolumeReclaimPolicy to Retain, scale its workload to 0, then recreate volume and claim for its disk"
         split.block(nodes & ~attached, "CSI-V24", message, remedy)
 
 
-def check_attacher_release(index: Index, subject: Subject, split: Split, nodes: int) -> None:
+def check_attacher_release(index: Index, volume: WindowsVolume, split: Split, nodes: int) -> None:
     """Block nodes if the external-attacher is too old to attach a volume of ReadWriteOncePod."""
-    driver = BY_NAME.get(subject.driver)
+    driver = BY_NAME.get(volume.driver)
     controller = index.find_controller(driver) if driver is not None else None
-    if controller is None or ALONE not in subject.access_modes:
+    if controller is None or ALONE not in volume.access_modes:
         return
     version = parse_image_tag(controller.find_image("attacher") or "")
     if version is not None and version.release < _ATTACHES_ALONE:

@@ -53,17 +53,17 @@ class VolumeHandle:
 
 
 @dataclass(slots=True)
-class Subject:
+class WindowsVolume:
     """A volume that Windows may mount.
 
-    key: what users call it, unique. volume: None for a claim that has none yet and for a pod's own. new_claim: a claim that
+    key: what users call it, unique. persistent_volume: None for a claim that has none yet and for a pod's own. new_claim: a claim that
     comes with a pod. eligible: Windows nodes that may mount it; user_nodes: those that its users may be on, reachable or
     not. users, linux_users: workloads. answers: of the steps about it, once it is evaluated.
     """
 
     key: str
     source: Source
-    volume: ObservedVolume | None = None
+    persistent_volume: ObservedVolume | None = None
     claim: ObservedClaim | None = None
     new_claim: ObservedClaim | None = None
     inline: bool = False
@@ -76,25 +76,25 @@ class Subject:
     @property
     def title(self) -> str:
         """What findings call it."""
-        if self.volume is not None:
-            return f"PersistentVolume {self.volume.name}"
+        if self.persistent_volume is not None:
+            return f"PersistentVolume {self.persistent_volume.name}"
         return f"PersistentVolumeClaim {self.claim.key}" if self.claim is not None else self.key
 
     @property
     def terms(self) -> tuple[Term, ...]:
         """Its node affinity, empty without one."""
-        return (self.volume.terms or ()) if self.volume is not None else ()
+        return (self.persistent_volume.terms or ()) if self.persistent_volume is not None else ()
 
     @property
     def access_modes(self) -> tuple[str, ...]:
         """Those of its PersistentVolume, else of its claim."""
-        observed = self.volume or self.claim or self.new_claim
+        observed = self.persistent_volume or self.claim or self.new_claim
         return observed.access_modes if observed is not None else ()
 
     @property
     def is_block(self) -> bool:
         """Whether it is a raw device."""
-        observed = self.volume or self.claim or self.new_claim
+        observed = self.persistent_volume or self.claim or self.new_claim
         return observed is not None and observed.block
 
     @property
@@ -143,28 +143,28 @@ class Subject:
 
 
 @dataclass(slots=True)
-class Subjects:
+class WindowsVolumes:
     """Everything to evaluate. claims: of the cluster. used_claims: those of any workload, on Linux too. demand: by CSI name, where a driver is needed.
 
-    by_workload: the subjects of each. next_pods: what each starts next.
+    by_workload: the volumes of each. next_pods: what each starts next.
     """
 
     claims: Claims
     paths: Mapping[str, Paths]
-    subjects: dict[str, Subject] = field(default_factory=dict)
-    by_workload: dict[str, tuple[Subject, ...]] = field(default_factory=dict)
+    by_key: dict[str, WindowsVolume] = field(default_factory=dict)
+    by_workload: dict[str, tuple[WindowsVolume, ...]] = field(default_factory=dict)
     next_pods: dict[str, tuple[PodToStart, ...]] = field(default_factory=dict)
     demand: dict[str, int] = field(default_factory=dict)
     used_claims: frozenset[str] = frozenset()
 
-    def list_subjects(self, pod: PodToStart) -> list[tuple[str, Subject | None]]:
+    def list_volumes(self, pod: PodToStart) -> list[tuple[str, WindowsVolume | None]]:
         """Each volume of a pod as answers call it; None for one that is not there, or of which nothing is known."""
-        keys = [name_subject(request, pod.workload) for request in self.claims.list_requests(pod)]
+        keys = [name_volume(request, pod.workload) for request in self.claims.list_requests(pod)]
         keys += [name_inline(inline, pod.workload) for inline in pod.inline]
-        return [*zip(pod.volumes, map(self.subjects.get, keys), strict=True)]
+        return [*zip(pod.volumes, map(self.by_key.get, keys), strict=True)]
 
 
-def name_subject(request: Request, workload: str) -> str:
+def name_volume(request: Request, workload: str) -> str:
     """The key of what a workload's claim stands for: its volume, or the claim itself."""
     if request.volume is not None:
         return request.volume.name
@@ -176,34 +176,34 @@ def name_inline(inline: Inline, workload: str) -> str:
     return f"inline {inline.source.field} {inline.name} of {workload}"
 
 
-def collect_subjects(index: Index, use: Usage) -> Subjects:
+def collect_volumes(index: Index, use: Usage) -> WindowsVolumes:
     """Find every volume that a Windows node may mount, and which drivers which nodes need for them."""
-    subjects = Subjects(
+    volumes = WindowsVolumes(
         Claims(index),
         {plugin.field: find_paths(index, plugin) for plugin in in_tree.PLUGINS},
         used_claims=frozenset(use.users),
     )
-    _Collector(index, use, subjects).run()
+    _Collector(index, use, volumes).run()
     demand: dict[str, int] = defaultdict(int)
-    for subject in subjects.subjects.values():
-        if subject.driver:
-            by_csi = index.windows if subject.plugin is None else subjects.paths[subject.source.field].csi
-            demand[subject.driver] |= subject.eligible & by_csi
-    subjects.demand = {driver: nodes for driver, nodes in demand.items() if nodes}
-    return subjects
+    for volume in volumes.by_key.values():
+        if volume.driver:
+            by_csi = index.windows if volume.plugin is None else volumes.paths[volume.source.field].csi
+            demand[volume.driver] |= volume.eligible & by_csi
+    volumes.demand = {driver: nodes for driver, nodes in demand.items() if nodes}
+    return volumes
 
 
-def find_migrated_nodes(subjects: Subjects) -> dict[str, int]:
+def find_migrated_nodes(volumes: WindowsVolumes) -> dict[str, int]:
     """By in-tree plugin, the Windows nodes whose kubelet uses CSI for it."""
-    return {plugin.plugin: subjects.paths[plugin.field].csi for plugin in in_tree.PLUGINS}
+    return {plugin.plugin: volumes.paths[plugin.field].csi for plugin in in_tree.PLUGINS}
 
 
-def list_migrated_plugins(subjects: Subjects) -> frozenset[str]:
+def list_migrated_plugins(volumes: WindowsVolumes) -> frozenset[str]:
     """In-tree plugins with volumes that a Windows kubelet mounts by CSI."""
     return frozenset(
-        subject.plugin.plugin
-        for subject in subjects.subjects.values()
-        if subject.plugin is not None and subject.eligible & subjects.paths[subject.source.field].csi
+        volume.plugin.plugin
+        for volume in volumes.by_key.values()
+        if volume.plugin is not None and volume.eligible & volumes.paths[volume.source.field].csi
     )
 
 
@@ -217,48 +217,48 @@ def _describe_kind(source: Source) -> tuple[str, ...]:
 
 
 class _Collector:
-    def __init__(self, index: Index, use: Usage, subjects: Subjects) -> None:
-        self._index, self._use, self._claims = index, use, subjects.claims
-        self._found, self._subjects = subjects, subjects.subjects
+    def __init__(self, index: Index, use: Usage, volumes: WindowsVolumes) -> None:
+        self._index, self._use, self._claims = index, use, volumes.claims
+        self._volumes, self._by_key = volumes, volumes.by_key
 
     def run(self) -> None:
         for workload in self._use.workloads:
             if workload.on_windows:
-                pods = self._found.next_pods[workload.key] = list_pods_to_start(self._index, workload)
+                pods = self._volumes.next_pods[workload.key] = list_pods_to_start(self._index, workload)
                 if self._index.windows and not workload.done:
                     self._collect_workload(workload, pods)
         self._collect_attached()
-        for subject in self._subjects.values():
-            if subject.claim is not None:
-                users = self._use.users.get(subject.claim.key, ())
-                subject.linux_users = [user for user in users if user.system == "linux" and user.pods]
+        for volume in self._by_key.values():
+            if volume.claim is not None:
+                users = self._use.users.get(volume.claim.key, ())
+                volume.linux_users = [user for user in users if user.system == "linux" and user.pods]
 
     def _collect_workload(self, workload: Workload, pods: Iterable[PodToStart]) -> None:
-        used: dict[str, Subject] = {}
+        used: dict[str, WindowsVolume] = {}
         for pod in pods:
             requested = (self._add_request(request, workload) for request in self._claims.list_requests(pod))
-            inline_subjects = (self._add_inline(inline, workload) for inline in pod.inline)
-            for subject in (*requested, *inline_subjects):
-                if subject is not None:
-                    used[subject.key] = subject
-                    self._add_user(subject, workload, workload.eligible)
-        self._found.by_workload[workload.key] = tuple(used.values())
+            inline_volumes = (self._add_inline(inline, workload) for inline in pod.inline)
+            for volume in (*requested, *inline_volumes):
+                if volume is not None:
+                    used[volume.key] = volume
+                    self._add_user(volume, workload, workload.eligible)
+        self._volumes.by_workload[workload.key] = tuple(used.values())
 
-    def _add_user(self, subject: Subject, workload: Workload, nodes: int) -> None:
+    def _add_user(self, volume: WindowsVolume, workload: Workload, nodes: int) -> None:
         # A workload's uses come one after another, so it is the last one when it was noted before.
-        if not subject.users or subject.users[-1] is not workload:
-            subject.users.append(workload)
+        if not volume.users or volume.users[-1] is not workload:
+            volume.users.append(workload)
         share = self._index.share
-        subject.user_nodes = share(subject.user_nodes | nodes)
-        subject.eligible = share(subject.eligible | (nodes & self._find_reachable_nodes(subject)))
+        volume.user_nodes = share(volume.user_nodes | nodes)
+        volume.eligible = share(volume.eligible | (nodes & self._find_reachable_nodes(volume)))
 
-    def _find_reachable_nodes(self, subject: Subject) -> int:
+    def _find_reachable_nodes(self, volume: WindowsVolume) -> int:
         """The Windows nodes that a volume's own affinity lets pass."""
-        windows = self._index.windows
-        return windows if subject.volume is None else windows & self._claims.match_affinity(subject.volume)
+        windows, persistent_volume = self._index.windows, volume.persistent_volume
+        return windows if persistent_volume is None else windows & self._claims.match_affinity(persistent_volume)
 
-    def _add_request(self, request: Request, workload: Workload) -> Subject | None:
-        key, claim = name_subject(request, workload.key), None if request.is_new else request.claim
+    def _add_request(self, request: Request, workload: Workload) -> WindowsVolume | None:
+        key, claim = name_volume(request, workload.key), None if request.is_new else request.claim
         if request.volume is not None:
             return self._add_volume(request.volume, claim)
         if request.missing:
@@ -266,14 +266,14 @@ class _Collector:
         if request.bound or request.claim.volume:
             if "persistentvolumes" in self._index.unread:
                 return None
-            return self._subjects.setdefault(key, Subject(key, Source(""), claim=claim))
+            return self._by_key.setdefault(key, WindowsVolume(key, Source(""), claim=claim))
         source = self._choose_source(request, self._read_class(request, workload))
         if source is None:
             return None
         new_claim = request.claim if request.is_new else None
-        subject = self._subjects.setdefault(key, Subject(key, source, claim=claim, new_claim=new_claim))
-        subject.eligible |= self._index.bit.get(request.claim.selected_node, 0) & self._index.windows
-        return subject
+        volume = self._by_key.setdefault(key, WindowsVolume(key, source, claim=claim, new_claim=new_claim))
+        volume.eligible |= self._index.bit.get(request.claim.selected_node, 0) & self._index.windows
+        return volume
 
     def _choose_source(self, request: Request, source: Source | None) -> Source | None:
         """What a claim gets where free volumes fit it; not known where these and what its class makes are of several kinds."""
@@ -290,16 +290,16 @@ class _Collector:
             else None
         )
 
-    def _add_volume(self, volume: ObservedVolume, claim: ObservedClaim | None) -> Subject:
-        subject = self._subjects.get(volume.name)
-        if subject is None:
-            subject = Subject(volume.name, volume.source, volume, claim)
-            self._subjects[volume.name] = subject
-        return subject
+    def _add_volume(self, persistent_volume: ObservedVolume, claim: ObservedClaim | None) -> WindowsVolume:
+        volume = self._by_key.get(persistent_volume.name)
+        if volume is None:
+            volume = WindowsVolume(persistent_volume.name, persistent_volume.source, persistent_volume, claim)
+            self._by_key[persistent_volume.name] = volume
+        return volume
 
-    def _add_inline(self, inline: Inline, workload: Workload) -> Subject:
+    def _add_inline(self, inline: Inline, workload: Workload) -> WindowsVolume:
         key = name_inline(inline, workload.key)
-        return self._subjects.setdefault(key, Subject(key, inline.source, inline=True))
+        return self._by_key.setdefault(key, WindowsVolume(key, inline.source, inline=True))
 
     def _read_class(self, request: Request, workload: Workload) -> Source | None:
         """What a claim without a volume will get, by its class; None if nothing is provisioned for it."""
@@ -332,8 +332,8 @@ class _Collector:
         index = self._index
         for node in index.list_nodes(index.windows):
             for attachment in index.attachments.get(node.name, ()):
-                volume = index.volumes.get(attachment.volume)
-                if volume is not None:
-                    subject = self._add_volume(volume, index.claims.get(volume.claim))
-                    subject.user_nodes = index.share(subject.user_nodes | index.bit[node.name])
-                    subject.eligible = index.share(subject.eligible | index.bit[node.name])
+                persistent_volume = index.volumes.get(attachment.volume)
+                if persistent_volume is not None:
+                    volume = self._add_volume(persistent_volume, index.claims.get(persistent_volume.claim))
+                    volume.user_nodes = index.share(volume.user_nodes | index.bit[node.name])
+                    volume.eligible = index.share(volume.eligible | index.bit[node.name])
