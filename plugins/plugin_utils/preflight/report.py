@@ -83,13 +83,13 @@ class ReadinessOptions:
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """The readiness report of a cluster. counted: its part that decides whether it passes. lines: for a terminal. paths: of written files, by kind.
+    """The readiness report of a cluster. decisive_report: its part that decides whether it passes. lines: for a terminal. paths: of written files, by kind.
 
     failure: why it does not pass, empty if it does. reason: its stable key.
     """
 
     report: Report
-    counted: Report
+    decisive_report: Report
     lines: tuple[str, ...]
     paths: Mapping[str, str] = field(default_factory=dict)
     failure: str = ""
@@ -98,10 +98,10 @@ class Readiness:
     def as_dict(self, *, details: bool) -> dict[str, Any]:
         """The result of a task. details: with the whole report."""
         return {
-            "verdict": self.counted.verdict,
-            "counts": self.counted.counts(),
+            "verdict": self.decisive_report.verdict,
+            "counts": self.decisive_report.counts(),
             "taken_at": self.report.taken_at,
-            "blockers": list_blockers(self.counted, brief=bool(self.failure)),
+            "blockers": list_blockers(self.decisive_report, brief=bool(self.failure)),
             "unread": [dict(unread_list) for unread_list in self.report.unread],
             "table": list(self.lines),
             "paths": dict(self.paths),
@@ -121,13 +121,13 @@ def report_readiness(connect: Callable[[], Client], options: ReadinessOptions, s
     run, snapshot = options.run, options.snapshot or _read_cluster(connect, options, screen)
     report = evaluate(simulate(snapshot, run) if run else snapshot, options.target, before=options.before)
     report = replace(suppress(report, options.suppressions, read_date()), collection=read_release())
-    counted = (
+    decisive_report = (
         report_run(evaluate(snapshot, options.target, before=options.before), report, run, snapshot.controllers)
         if run
         else report
     )
     lines = render_brief(report) if run else render_terminal(report).splitlines()
-    readiness = Readiness(report, counted, tuple(lines))
+    readiness = Readiness(report, decisive_report, tuple(lines))
     if options.output_dir and not run:
         try:
             readiness = replace(readiness, paths=write_report(report, snapshot, options.output_dir))
@@ -137,11 +137,11 @@ def report_readiness(connect: Callable[[], Client], options: ReadinessOptions, s
                 "(kubewin_output_dir) to a writable directory, or leave it unset."
             )
             return replace(readiness, failure=failure, reason="configuration")
-    if is_passed(counted, options.fail_on):
+    if is_passed(decisive_report, options.fail_on):
         return readiness
-    counts = ", ".join(format_number(count, severity) for severity, count in counted.counts().items() if count)
+    counts = ", ".join(format_number(count, severity) for severity, count in decisive_report.counts().items() if count)
     failure = f"the verdict is {report.verdict}: {counts}. The report lists what to do first."
-    return replace(readiness, failure=render_refusal(counted) if run else failure, reason="not_ready")
+    return replace(readiness, failure=render_refusal(decisive_report) if run else failure, reason="not_ready")
 
 
 def _read_cluster(connect: Callable[[], Client], options: ReadinessOptions, screen: Screen) -> Snapshot:

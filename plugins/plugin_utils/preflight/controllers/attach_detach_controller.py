@@ -32,7 +32,7 @@ _OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 
 
 @dataclass(frozen=True, slots=True)
-class _Use:
+class _VolumeUsers:
     """The users of a claim, gone through once for all of them.
 
     holding: of the first two workloads that have a live pod with it on a node, that pod by the workload's key. going: its
@@ -268,12 +268,12 @@ class AttachDetachController:
         claims = (volume.claim.key,) if volume.claim is not None else ()
         return next(list_disks(self._index, claims, () if claims else (Inline("", volume.source),)))
 
-    def _find_users(self, volume: WindowsVolume) -> _Use:
+    def _find_users(self, volume: WindowsVolume) -> _VolumeUsers:
         claim = volume.claim.key if volume.claim is not None else ""
         return self._find_users_of_disk(self._name_disk(volume), claim)
 
     @cached_method
-    def _find_users_of_disk(self, disk: str, claim: str) -> _Use:
+    def _find_users_of_disk(self, disk: str, claim: str) -> _VolumeUsers:
         # Workloads on Linux are known only where they share a claim.
         users = self._usage.users.get(disk, ())
         workloads = [user for user in users if user.on_windows or claim in user.claims]
@@ -287,7 +287,7 @@ class AttachDetachController:
                 holding.setdefault(*pair)
             if not any(pod.node and not pod.finished for user in workloads for pod in user.pods):
                 starting = {user.key: user for user in workloads if user.template is not None and user.template.runs}
-        return _Use(holding, tuple(pod for dummy, pod in placed if pod.gone_by), starting)
+        return _VolumeUsers(holding, tuple(pod for dummy, pod in placed if pod.gone_by), starting)
 
     def _find_stuck_pod(self, volume: WindowsVolume) -> ObservedPod | None:
         """A pod with the volume that is being deleted and does not go."""

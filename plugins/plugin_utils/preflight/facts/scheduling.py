@@ -288,18 +288,18 @@ class PodTable:
             number for node, numbers in self.by_node.items() if not node or node in windows for number in numbers
         }
         shapes, self.shapes = list(self.shapes), {}
-        counted: dict[str, set[PodSelector]] = defaultdict(set)
+        by_namespace: dict[str, set[PodSelector]] = defaultdict(set)
         cluster_selectors: set[PodSelector] = set()
         for shape in {*(shapes[number] for number in of_windows), *templates}:
-            counted[shape.namespace].update(constraint.pods for constraint in shape.spread)
+            by_namespace[shape.namespace].update(constraint.pods for constraint in shape.spread)
             for term in (*shape.affinity, *shape.anti_affinity):
                 for namespace in term.namespaces or ():
-                    counted[namespace].add(term.pods)
+                    by_namespace[namespace].add(term.pods)
                 if term.namespaces is None or not term.is_known:
                     cluster_selectors.add(term.pods)
         kept: dict[PodShape, PodShape] = {}
         for number, shape in enumerate(shapes):
-            selectors, labels = counted[shape.namespace] | cluster_selectors, dict(shape.labels)
+            selectors, labels = by_namespace[shape.namespace] | cluster_selectors, dict(shape.labels)
             if (
                 number in of_windows
                 or shape.anti_affinity

@@ -193,14 +193,14 @@ class ObservedTemplate:
         if claims and "volumes" in pod:
             # Their volumes take the place of others with the same name (pkg/controller/statefulset/stateful_set_utils.go, updateStorage).
             pod = {**pod, "volumes": [volume for volume in pod["volumes"] or () if volume.get("name") not in claims]}
-        counted = kind not in ("DaemonSet", "Job", "CronJob")
+        has_replicas = kind not in ("DaemonSet", "Job", "CronJob")
         lacks, lacks_since = _find_lack(kind, spec, status)
         return cls(
             kind=kind,
             namespace=namespace,
             name=name,
             owner=owner,
-            replicas=int(1 if spec.get("replicas") is None else spec["replicas"]) if counted else None,
+            replicas=int(1 if spec.get("replicas") is None else spec["replicas"]) if has_replicas else None,
             parallel=_count_parallel(outer, int(status.get("succeeded") or 0)),
             finished=kind == "Job"
             and any(

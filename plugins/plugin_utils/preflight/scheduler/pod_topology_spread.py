@@ -57,12 +57,12 @@ class PodTopologySpread:
             skewed |= self._find_full_domains(shape, constraint, labelled)
         return skewed
 
-    def _find_full_domains(self, shape: PodShape, constraint: SpreadConstraint, counted: int) -> int:
+    def _find_full_domains(self, shape: PodShape, constraint: SpreadConstraint, eligible_nodes: int) -> int:
         index, labels = self._index, dict(shape.labels)
         if constraint.honors_affinity:
-            counted &= index.find_selected(shape.placement)
+            eligible_nodes &= index.find_selected(shape.placement)
         if constraint.honors_taints:
-            counted &= self._taints.find_tolerated_nodes(shape.placement) & ~self._infos.drained
+            eligible_nodes &= self._taints.find_tolerated_nodes(shape.placement) & ~self._infos.drained
         selector = constraint.pods.select(labels)
         pods: Counter[str] = Counter()
         for other_shape, nodes in self._infos.list_pods():
@@ -71,8 +71,10 @@ class PodTopologySpread:
                 and not other_shape.gone_by
                 and matches_labels(selector, dict(other_shape.labels))
             ):
-                pods.update({node: count for node, count in nodes.items() if index.bit.get(node, 0) & counted})
-        domains = {value: nodes for value, nodes in index.group_by_label(constraint.topology_key) if nodes & counted}
+                pods.update({node: count for node, count in nodes.items() if index.bit.get(node, 0) & eligible_nodes})
+        domains = {
+            value: nodes for value, nodes in index.group_by_label(constraint.topology_key) if nodes & eligible_nodes
+        }
         in_domain: Counter[str] = Counter()
         for node, count in pods.items():
             in_domain[index.nodes[node].labels[constraint.topology_key]] += count

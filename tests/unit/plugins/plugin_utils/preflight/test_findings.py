@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.findings import (
     ANCHOR,
-    EXPLANATIONS,
     PAGE,
+    REASONS,
     create_finding,
 )
 from situations.foreign import CASES as FOREIGN
@@ -22,18 +22,18 @@ ROOT = Path(__file__).parents[5]
 PAGE_HERE = ROOT / "docs" / "docsite" / "rst" / "findings.rst"
 
 
-@pytest.mark.parametrize("id_", EXPLANATIONS)
+@pytest.mark.parametrize("id_", REASONS)
 def test_it_is_explained(id_: str) -> None:
     page = PAGE_HERE.read_text(encoding="utf-8")
     entry = re.search(rf"^\.\. _\S+\.{id_.lower()}:\n\n{id_} \((\w+)\)\n((?:  .*\n|\n)+)", page, re.MULTILINE)
     assert entry is not None, f"describe {id_} in docs/docsite/rst/findings.rst, with its label, as the entries there"
-    assert entry[1] == EXPLANATIONS[id_].severity
+    assert entry[1] == REASONS[id_].severity
     text = " ".join(entry[2].split())
-    assert f"Why it matters: {EXPLANATIONS[id_].why}" in text
-    assert ("never ready" in text) == EXPLANATIONS[id_].doubt
+    assert f"Why it matters: {REASONS[id_].why}" in text
+    assert ("never ready" in text) == REASONS[id_].doubt
 
 
-@pytest.mark.parametrize("id_", EXPLANATIONS)
+@pytest.mark.parametrize("id_", REASONS)
 def test_a_situation_makes_it(id_: str) -> None:
     made = [*(one.expected for one in SITUATIONS.values()), *(one.expected for one in PAIRS.values())]
     made += [one.expected for one in FOREIGN]
