@@ -106,7 +106,6 @@ class Index:
         self.migrated_to = frozenset(volume.migrated_to for volume in snapshot.volumes)
         self.provisioned_by = frozenset(volume.provisioned_by for volume in snapshot.volumes if volume.phase == "Bound")
         self.kubernetes = version_of(snapshot.cluster.kubernetes)
-        self._sets: dict[int, int] = {}
         self._labels: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
         self.taints: dict[tuple[Taint, ...], int] = defaultdict(int)
         for node in nodes:
@@ -116,10 +115,6 @@ class Index:
             self.taints[node.taints] |= bit
 
     # Sets of nodes
-
-    def share(self, nodes: int) -> int:
-        """An equal set, kept once: a set of 5,000 nodes takes 700 bytes, and each volume has several."""
-        return self._sets.setdefault(nodes, nodes)
 
     @cached_method
     def list_names(self, nodes: int) -> tuple[str, ...]:

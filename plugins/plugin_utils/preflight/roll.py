@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ..base.cached import share
 from ..base.grouped import group_values
 from .facts.scheduling import PodShape, matches_labels
 from .facts.workloads import ObservedPod
@@ -258,7 +259,7 @@ class _Simulation:
         if answer == "yes" and (webhook := self._index.find_missing_webhook(shape.namespace)) is not None:
             answer, because = "unknown", webhook.explain()[0]
         nodes &= ~doubts
-        nodes, doubts = self._index.share(nodes), self._index.share(doubts)
+        nodes, doubts = share(nodes), share(doubts)
         return _MovingPod(name, shape, home, nodes, doubts, budgets, answer, because)
 
     # The roll

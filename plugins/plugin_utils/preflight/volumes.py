@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
+from ..base.cached import share
 from ..base.grouped import group_values
 from ..catalog import capability, in_tree
 from ..catalog.base import Driver
@@ -206,7 +207,7 @@ class _Volume:
         )  # fmt: skip
         for answer, nodes in answers:
             if nodes:
-                yield self._create_driver_answer(answer, self._index.share(nodes))
+                yield self._create_driver_answer(answer, share(nodes))
 
     def _create_driver_answer(self, answer: Answer, nodes: int) -> StepAnswer:
         driver = self._volume.driver

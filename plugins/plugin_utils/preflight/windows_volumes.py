@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from ..base.cached import share
 from ..catalog import in_tree
 from ..catalog.in_tree import InTree
 from ..catalog.translation import find_file_system
@@ -248,7 +249,6 @@ class _Collector:
         # A workload's uses come one after another, so it is the last one when it was noted before.
         if not volume.users or volume.users[-1] is not workload:
             volume.users.append(workload)
-        share = self._index.share
         volume.user_nodes = share(volume.user_nodes | nodes)
         volume.eligible = share(volume.eligible | (nodes & self._find_reachable_nodes(volume)))
 
@@ -335,5 +335,5 @@ class _Collector:
                 persistent_volume = index.volumes.get(attachment.volume)
                 if persistent_volume is not None:
                     volume = self._add_volume(persistent_volume, index.claims.get(persistent_volume.claim))
-                    volume.user_nodes = index.share(volume.user_nodes | index.bit[node.name])
-                    volume.eligible = index.share(volume.eligible | index.bit[node.name])
+                    volume.user_nodes = share(volume.user_nodes | index.bit[node.name])
+                    volume.eligible = share(volume.eligible | index.bit[node.name])

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...base.cached import share
+
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
@@ -136,7 +138,7 @@ class Placement:
             gated=bool(spec.get("schedulingGates")),
         )
         # Most pods of a cluster have the same placement, and consecutive ones nearly always.
-        placement = _PLACEMENTS.setdefault(placement, placement)
+        placement = share(placement)
         _LAST[:] = [(fields, placement)]
         return placement
 
@@ -148,8 +150,6 @@ class Placement:
 
 # Of a pod that says nothing.
 ANYWHERE = Placement()
-
-_PLACEMENTS: dict[Placement, Placement] = {}
 
 _PLACING = (
     "os", "nodeSelector", "affinity", "tolerations", "runtimeClassName", "securityContext", "schedulerName",

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import Any
 
+from ...base.cached import share
 from .fields import POD_SPEC, find_assumed
 
 # Something that a pod needs and that the report does not read: its kind, of an object as in the API or of a field as in the
@@ -24,13 +24,7 @@ _MUST_EXIST = frozenset({"BlockDevice", "CharDevice", "Directory", "File", "Sock
 def find_dependencies(spec: Mapping[str, Any], namespace: str) -> tuple[Dependency, ...]:
     """Read a whole core/v1 PodSpec: what it depends on, each once."""
     dependencies = dict.fromkeys(_list_of_pod(spec, namespace))
-    return _share_dependencies(tuple((kind, sys.intern(name)) for kind, name in dependencies))
-
-
-@lru_cache(maxsize=4096)
-def _share_dependencies(dependencies: tuple[Dependency, ...]) -> tuple[Dependency, ...]:
-    """Most templates of a cluster depend on the same."""
-    return dependencies
+    return share(tuple((kind, sys.intern(name)) for kind, name in dependencies))
 
 
 def _list_of_pod(spec: Mapping[str, Any], namespace: str) -> Iterator[Dependency]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, Literal
 
+from ...base.cached import share
 from ...base.text import share_text
 from .sources import read_quantity
 
@@ -66,7 +66,7 @@ class PodResources:
         for entry in spec.get("initContainers") or ():
             is_sidecar = entry.get("restartPolicy") == "Always"
             containers.append(ContainerResources.from_object(entry, "sidecar" if is_sidecar else "init"))
-        return _share(cls(tuple(containers), ContainerResources.from_object(spec), read_amounts(spec.get("overhead"))))
+        return share(cls(tuple(containers), ContainerResources.from_object(spec), read_amounts(spec.get("overhead"))))
 
     def sum_up(self, field: Literal["requests", "limits"], overhead: bool = True) -> dict[str, int]:
         """As PodRequests and PodLimits of https://github.com/kubernetes/kubernetes, staging/src/k8s.io/component-helpers/resource."""
@@ -94,12 +94,6 @@ class PodResources:
         if not defaults:
             return self
         return replace(self, containers=tuple(_add_defaults(holder, defaults) for holder in self.containers))
-
-
-@lru_cache(maxsize=4096)
-def _share(resources: PodResources) -> PodResources:
-    """Most pods of a cluster request the same."""
-    return resources
 
 
 def _add_defaults(holder: ContainerResources, defaults: Iterable[LimitRangePart]) -> ContainerResources:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from math import ceil
 from typing import Any
 
+from ...base.cached import share
 from ...base.text import share_text
 from ...catalog import in_tree
 from .fields import ASSUMED_OF_VOLUMES
@@ -128,12 +129,6 @@ class Inline:
 
 
 # Fields of a claim's spec that narrow or replace what it gets, and whose content is not read.
-@lru_cache(maxsize=64)
-def share_modes(modes: tuple[str, ...]) -> tuple[str, ...]:
-    """Return one tuple for equal access modes, of which a cluster has few."""
-    return modes
-
-
 _NARROWING = ("selector", "dataSource", "dataSourceRef", "volumeAttributesClassName")
 
 
@@ -207,7 +202,7 @@ def _read_request(item: Mapping[str, Any]) -> dict[str, Any]:
     spec, annotations = item.get("spec") or {}, (item.get("metadata") or {}).get("annotations") or {}
     return {
         "storage_class": annotations.get(OLD_CLASS, spec.get("storageClassName")),
-        "access_modes": share_modes(tuple(spec.get("accessModes") or ())),
+        "access_modes": share(tuple(spec.get("accessModes") or ())),
         "block": spec.get("volumeMode") == "Block",
         "size": read_quantity(((spec.get("resources") or {}).get("requests") or {}).get("storage")),
         "narrowed": tuple(field for field in _NARROWING if spec.get(field) not in (None, "")),

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...base.cached import share
 from ...base.text import join_lines, share_text
 from ...catalog import in_tree
 from ...catalog.translation import REGIONS, ZONES
 from .placement import Requirement, Term, read_terms
-from .sources import OLD_CLASS, Source, read_quantity, share_modes
+from .sources import OLD_CLASS, Source, read_quantity
 
 MIGRATED_TO = "pv.kubernetes.io/migrated-to"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
@@ -66,7 +67,7 @@ class ObservedVolume:
             migrated_to=share_text(annotations.get(MIGRATED_TO)),
             phase=share_text((volume.get("status") or {}).get("phase")),
             deleting=bool(metadata.get("deletionTimestamp")),
-            access_modes=share_modes(tuple(spec.get("accessModes") or ())),
+            access_modes=share(tuple(spec.get("accessModes") or ())),
             block=spec.get("volumeMode") == "Block",
             size=read_quantity((spec.get("capacity") or {}).get("storage")),
             places=tuple((key, sys.intern(str(labels[key]))) for key in _PLACES if key in labels),

@@ -1,12 +1,12 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Results of methods: each worked out once for its object and its arguments, and gone with the object."""
+"""Results of methods: each worked out once for its object and its arguments, and gone with the object. One object for equal values."""
 
 from __future__ import annotations
 
 import gc
 import weakref
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.base.cached import cached_method
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.cached import cached_method, share
 
 
 class Counting:
@@ -42,3 +42,9 @@ def test_results_go_with_their_object_without_the_collector() -> None:
         assert reference() is None
     finally:
         gc.enable()
+
+
+def test_equal_values_become_one_object() -> None:
+    values = [tuple("ab") for _number in range(2)]
+    assert values[0] is not values[1]
+    assert share(values[0]) is share(values[1])
