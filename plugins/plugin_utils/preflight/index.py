@@ -81,8 +81,8 @@ class Index:
         self.node_list: list[ObservedNode] = nodes
         self.nodes: dict[str, ObservedNode] = {node.name: node for node in nodes}
         self.bit = {node.name: 1 << position for position, node in enumerate(nodes)}
-        self.windows = sum(self.bit[node.name] for node in nodes if node.windows)
-        self.linux = sum(self.bit[node.name] for node in nodes if not node.windows)
+        self.windows = self.find_nodes(node.name for node in nodes if node.windows)
+        self.linux = self.find_nodes(node.name for node in nodes if not node.windows)
         # Every node
         self.all = self.windows | self.linux
         self.csi_nodes: dict[str, ObservedCsiNode] = {csi_node.name: csi_node for csi_node in snapshot.csi_nodes}
@@ -115,6 +115,13 @@ class Index:
             self.taints[node.taints] |= bit
 
     # Sets of nodes
+
+    def find_nodes(self, names: Iterable[str]) -> int:
+        """A set of nodes by their names; those of no node are passed over."""
+        nodes = 0
+        for name in names:
+            nodes |= self.bit.get(name, 0)
+        return nodes
 
     @cached_method
     def list_names(self, nodes: int) -> tuple[str, ...]:
@@ -173,7 +180,7 @@ class Index:
 
     def _find_satisfying(self, requirement: Requirement) -> int:
         if requirement.field:
-            named = unite(self.bit.get(value, 0) for value in requirement.values)
+            named = self.find_nodes(requirement.values)
             return named if requirement.operator == "In" else self.all & ~named
         by_value = self._labels.get(requirement.key, {})
         if requirement.operator in ("In", "NotIn"):

@@ -160,8 +160,7 @@ class AttachDetachController:
     def _find_registered(self, driver: str) -> int:
         """The nodes with a driver's topology keys; others have no labels of it yet, and findings about the driver stop them."""
         entries = ((name, csi_node.find_entry(driver)) for name, csi_node in self._index.csi_nodes.items())
-        names = (name for name, entry in entries if entry is not None and entry.topology_keys)
-        return unite(self._index.bit.get(name, 0) for name in names)
+        return self._index.find_nodes(name for name, entry in entries if entry is not None and entry.topology_keys)
 
     def _check_migration(self, volume: WindowsVolume, split: Split) -> None:
         """Where kubelet and control plane go different ways, the one waits for what the other does not do."""

@@ -14,7 +14,7 @@ from datetime import timedelta
 from ...catalog.versions import parse_image_tag
 from ..facts.storage import ObservedAttachment
 from ..findings import create_finding
-from ..index import BY_NAME, Index, unite
+from ..index import BY_NAME, Index
 from ..scheduler.volume_restrictions import ALONE
 from ..verdict import ReportFinding
 from ..walk.steps import Split
@@ -32,7 +32,7 @@ def refuse_deleted_volume(index: Index, volume: WindowsVolume, split: Split, nod
     """Block nodes without an attachment for a volume that is being deleted, as csiAttach does."""
     if volume.persistent_volume is not None and volume.persistent_volume.deleting:
         attachments = index.attachments_of.get(volume.key, ())
-        attached = unite(index.bit.get(entry.node, 0) for entry in attachments if entry.attached)
+        attached = index.find_nodes(entry.node for entry in attachments if entry.attached)
         message = "it is being deleted, and its attacher attaches it to no other node"
         remedy = "set persistentVolumeReclaimPolicy to Retain, scale its workload to 0, then recreate volume and claim for its disk"
         split.block(nodes & ~attached, "CSI-V24", message, remedy)

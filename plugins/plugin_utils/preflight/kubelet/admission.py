@@ -21,10 +21,10 @@ class KubeletAdmission:
 
     def __init__(self, index: Index) -> None:
         self._index = index
-        self._deleting = sum(index.bit[node.name] for node in index.node_list if node.deleting)
-        self._not_ready = sum(index.bit[node.name] for node in index.node_list if not node.ready)
-        self._pressed = sum(
-            index.bit[node.name] for node in index.node_list if any(taint.key in _PRESSURES for taint in node.taints)
+        self._deleting = index.find_nodes(node.name for node in index.node_list if node.deleting)
+        self._not_ready = index.find_nodes(node.name for node in index.node_list if not node.ready)
+        self._pressed = index.find_nodes(
+            node.name for node in index.node_list if any(taint.key in _PRESSURES for taint in node.taints)
         )
 
     def filter_pod(self, pod: PodToStart, split: Split) -> None:

@@ -78,9 +78,7 @@ class AttachCapacity:
             *(self._limits.list_volumes(pod) for dummy, places, current_pods in workloads for pod in current_pods)
         )
         for driver, by_nodes in sorted(by_driver.items()):
-            limits, unlimited = self._limits.limits.get(driver, {}), self._index.all
-            for name in limits:
-                unlimited &= ~self._index.bit.get(name, 0)
+            unlimited = self._index.all & ~self._index.find_nodes(self._limits.limits.get(driver, {}))
             groups = sorted((nodes for nodes in by_nodes if not nodes & unlimited), key=lambda nodes: nodes.bit_count())
             groups_by_node = group_values(
                 (node.name, number) for number, nodes in enumerate(groups) for node in self._index.list_nodes(nodes)

@@ -52,7 +52,7 @@ class Scheduler:
         self._spread = PodTopologySpread(index, infos, taints)
         self._between_pods = InterPodAffinity(index, infos)
         fit = NodeResourcesFit(index, infos)
-        room = (fit, NodePorts(infos))
+        room = (fit, NodePorts(index, infos))
         self._by_pods = (*room, self._spread, self._between_pods)
         kubelet = KubeletAdmission(index)
         self.together = PodsTogether(index, infos, self.filter_by_pods)

@@ -56,7 +56,7 @@ class InterPodAffinity:
         if not shape.anti_affinity:
             return 0
         return unite(
-            self._find_domains(term.topology_key, self._infos.find_nodes(names))
+            self._find_domains(term.topology_key, self._index.find_nodes(names))
             for term in shape.anti_affinity
             for other_shape, names in self._infos.list_pods()
             if _matches_pod(term, shape, other_shape)
@@ -65,7 +65,7 @@ class InterPodAffinity:
     def _find_repelling(self, shape: PodShape) -> int:
         """Nodes in the domain of a pod whose anti-affinity names the pod."""
         return unite(
-            self._find_domains(term.topology_key, self._infos.find_nodes(names))
+            self._find_domains(term.topology_key, self._index.find_nodes(names))
             for other_shape, names in self._infos.list_pods(limiting=True)
             for term in other_shape.anti_affinity
             if _matches_pod(term, other_shape, shape)
@@ -76,7 +76,7 @@ class InterPodAffinity:
         if not shape.affinity:
             return 0
         nodes = unite(
-            self._infos.find_nodes(names)
+            self._index.find_nodes(names)
             for other_shape, names in self._infos.list_pods()
             if all(_matches_pod(term, shape, other_shape) for term in shape.affinity)
         )

@@ -9,7 +9,7 @@ As NodeInfo of https://github.com/kubernetes/kubernetes, pkg/scheduler/framework
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ...base.cached import cached_method
 from ..facts.scheduling import PodShape, read_amount
@@ -103,7 +103,7 @@ class NodeInfos:
         """The nodes that have so much of a resource when they are empty."""
         nodes = self._index.node_list
         large = (node for node in nodes if read_amount(resource, node.allocatable.get(resource, "0")) >= amount)
-        return self.find_nodes(node.name for node in large)
+        return self._index.find_nodes(node.name for node in large)
 
     @cached_method
     def find_largest_amount(self, resource: str) -> int:
@@ -115,13 +115,6 @@ class NodeInfos:
         """The shapes that pods have, with how many are on which nodes. limiting: of pods with ports or anti-affinity only."""
         return (entry for entry in (self._limiting if limiting else self._residents).values() if entry[1])
 
-    def find_nodes(self, names: Iterable[str]) -> int:
-        """A set of nodes by their names."""
-        nodes = 0
-        for name in names:
-            nodes |= self._index.bit.get(name, 0)
-        return nodes
-
     def block(self, split: Split, shape: PodShape, nodes: int, message: str, remedy: str) -> None:
         """Block nodes for a pod; of those with a pod that it may preempt it is unknown."""
         if nodes & split.nodes:
@@ -130,7 +123,7 @@ class NodeInfos:
                 lower = (
                     names for other_shape, names in self.list_pods() if _is_lower(other_shape.priority, shape.priority)
                 )
-                preempted = unite(map(self.find_nodes, lower))
+                preempted = unite(map(self._index.find_nodes, lower))
             split.block(nodes & ~preempted, "CSI-W20", message, remedy)
             split.doubt(nodes & preempted, "CSI-W21", f"{message}, and it may preempt pods there", remedy)
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ..facts.scheduling import PodShape
-from ..index import unite
+from ..index import Index, unite
 from ..walk.steps import PodToStart, Split
 from .node_info import NodeInfos
 
@@ -16,8 +16,8 @@ _EVERY_ADDRESS = "0.0.0.0"
 class NodePorts:
     """The filter for the nodes as they are now."""
 
-    def __init__(self, infos: NodeInfos) -> None:
-        self._infos = infos
+    def __init__(self, index: Index, infos: NodeInfos) -> None:
+        self._index, self._infos = index, infos
 
     def find_rejecting_nodes(self, shape: PodShape) -> int:
         """The nodes on which another pod has one of a pod's ports."""
@@ -25,7 +25,7 @@ class NodePorts:
             return 0
         occupied = self._infos.list_pods(limiting=True)
         return unite(
-            self._infos.find_nodes(nodes) for other_shape, nodes in occupied if _find_conflict(shape, other_shape)
+            self._index.find_nodes(nodes) for other_shape, nodes in occupied if _find_conflict(shape, other_shape)
         )
 
     def filter_pod(self, pod: PodToStart, split: Split) -> None:

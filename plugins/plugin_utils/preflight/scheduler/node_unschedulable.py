@@ -19,7 +19,7 @@ class NodeUnschedulable:
 
     def __init__(self, index: Index) -> None:
         self._index = index
-        self._cordoned = sum(index.bit[node.name] for node in index.node_list if node.cordoned)
+        self._cordoned = index.find_nodes(node.name for node in index.node_list if node.cordoned)
 
     def filter_pod(self, pod: PodToStart, split: Split) -> None:
         """Block cordoned nodes, unless the pod tolerates that."""

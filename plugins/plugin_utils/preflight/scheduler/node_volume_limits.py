@@ -108,7 +108,7 @@ class NodeVolumeLimits:
     @cached_property
     def _unlisted(self) -> int:
         """Linux nodes without a CSINode."""
-        return self._index.linux & ~unite(self._index.bit.get(name, 0) for name in self._index.csi_nodes)
+        return self._index.linux & ~self._index.find_nodes(self._index.csi_nodes)
 
     @cached_property
     def _room(self) -> dict[str, dict[tuple[int, int], int]]:

@@ -221,7 +221,7 @@ class Claims:
     @cached_method
     def _find_migrating_nodes(self, plugin: str) -> int:
         csi_nodes = self._index.csi_nodes.values()
-        return unite(self._index.bit.get(node.name, 0) for node in csi_nodes if plugin in (node.migrated or ()))
+        return self._index.find_nodes(node.name for node in csi_nodes if plugin in (node.migrated or ()))
 
 
 def is_reserved_for(volume: ObservedVolume, claim: ObservedClaim) -> bool:
