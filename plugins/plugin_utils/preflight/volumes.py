@@ -349,15 +349,10 @@ class _Volume:
             return
         request = self._build_request(driver)
         answers: dict[VolumeSupport, int] = {}
-        remaining = nodes
         for (version, mode), form_nodes in self._state.forms.items():
-            if answered := remaining & form_nodes:
+            if answered := nodes & form_nodes:
                 answer = _check_support(volume.driver, request, version, mode)
                 answers[answer] = answers.get(answer, 0) | answered
-                remaining &= ~answered
-        if remaining:
-            answer = _check_support(volume.driver, request, None, "")
-            answers[answer] = answers.get(answer, 0) | remaining
         for answer, answered in answers.items():
             yield self._explain_support(answer, driver), answered
 
