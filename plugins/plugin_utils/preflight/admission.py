@@ -4,24 +4,29 @@
 """The creation of the next pod, as far as the API server's admission decides it. Pure.
 
 Each check bears the name of the admission plugin (https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/).
+Limits and quotas as https://github.com/kubernetes/kubernetes, plugin/pkg/admission/limitranger and pkg/quota/v1/evaluator/core.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
 from ..catalog.kubernetes import EXEMPTS_WINDOWS_PODS
 from .facts.cluster import NODE_SELECTOR
+from .facts.resources import LimitRange, LimitRangePart, PodResources, ResourceQuota, format_amount
+from .facts.sources import ObservedClaim
 from .index import Index, version_of
-from .limits import (
-    find_contested_default,
-    find_excess,
-    find_missing,
-    find_quota_excess,
-    sum_up_claims,
-    sum_up_pod,
-)
 from .walk.steps import PodToStart, Split, StepAnswer
 
 _ENFORCE = "pod-security.kubernetes.io/enforce"
+# By resource, in thousandths.
+ResourceUsage = Mapping[str, int]
+
+_OVERCOMMITTED = ("cpu", "memory", "ephemeral-storage")
+# A quota of these refuses a pod of which a container says nothing.
+_REQUIRED = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
+_CLASS_SUFFIX = ".storageclass.storage.k8s.io/"
 
 
 class Admission:
@@ -121,12 +126,12 @@ class Admission:
 
     def _check_limit_ranger(self, pod: PodToStart, split: Split) -> None:
         limit_ranges = self._index.limit_ranges.get(pod.namespace, ())
-        if resource := find_contested_default(limit_ranges):
+        if resource := _find_contested_default(limit_ranges):
             message = f"LimitRanges of namespace {pod.namespace} have different defaults for {resource}, and any of them may apply"
             split.doubt(split.nodes, "CSI-W21", message, "leave the defaults to one LimitRange")
             return
         for limit_range in limit_ranges:
-            if excess := find_excess(limit_range, pod.admit.resources, pod.new_claims):
+            if excess := _find_excess(limit_range, pod.admit.resources, pod.new_claims):
                 message = f"LimitRange {pod.namespace}/{limit_range.name} refuses its pods: {excess}"
                 remedy = "change the requests and limits of the pod template, or the LimitRange"
                 split.block(split.nodes, "CSI-W20", message, remedy)
@@ -139,15 +144,15 @@ class Admission:
             (default.name if default is not None else "") if claim.storage_class is None else claim.storage_class
             for claim in pod.new_claims
         )
-        usage = {**sum_up_claims(list(zip(pod.new_claims, classes, strict=True))), **sum_up_pod(resources)}
+        usage = {**_sum_up_claims(list(zip(pod.new_claims, classes, strict=True))), **_sum_up_pod(resources)}
         for quota in self._index.quotas.get(pod.namespace, ()):
             quota_name = f"ResourceQuota {pod.namespace}/{quota.name}"
-            excess = find_quota_excess(quota, usage, pod.additional)
+            excess = _find_quota_excess(quota, usage, pod.additional)
             if pod.kind == "CronJob":
                 # Finished Jobs count too.
-                excess = excess or find_quota_excess(quota, {"count/jobs.batch": 1000}, 1)
+                excess = excess or _find_quota_excess(quota, {"count/jobs.batch": 1000}, 1)
             remedy = f"raise the quota: kubectl -n {pod.namespace} edit resourcequota {quota.name}"
-            if missing := find_missing(quota, resources):
+            if missing := _find_missing(quota, resources):
                 excess = f"it counts {missing}, and a container sets none"
                 remedy = "set it in the pod template, or add a LimitRange"
             if quota.used is None:
@@ -174,3 +179,113 @@ class Admission:
     def _check_webhooks(self, pod: PodToStart, split: Split) -> None:
         if (webhook := self._index.find_missing_webhook(pod.namespace)) is not None:
             split.doubt(split.nodes, "CSI-W21", *webhook.explain())
+
+
+# What LimitRanges and ResourceQuotas leave
+
+
+def counts_pods(name: str) -> bool:
+    """Whether a quota of this resource counts pods, so that it may refuse one."""
+    if name in ("pods", "count/pods", *_OVERCOMMITTED):
+        return True
+    return name.startswith(("requests.", "limits.", "hugepages-")) and name != "requests.storage"
+
+
+def _find_excess(limit_range: LimitRange, pod: PodResources, claims: Iterable[ObservedClaim]) -> str:
+    """What of a pod or of its claims a LimitRange does not allow, empty for nothing."""
+    excesses = (
+        excess
+        for part in limit_range.parts
+        for requests, limits in _list_holders(part.kind, pod, claims)
+        for excess in _compare(part, requests, limits)
+    )
+    return next(excesses, "")
+
+
+def _find_contested_default(limit_ranges: Iterable[LimitRange]) -> str:
+    """A resource for which LimitRanges have different defaults, empty for none; the API server applies them in no order."""
+    parts = [part for limit_range in limit_ranges for part in limit_range.parts if part.kind == "Container"]
+    for defaults in ([part.default for part in parts], [part.default_request for part in parts]):
+        amounts: dict[str, int] = {}
+        for name, amount in (pair for default in defaults for pair in default):
+            if amounts.setdefault(name, amount) != amount:
+                return name
+    return ""
+
+
+def _list_holders(
+    kind: str, pod: PodResources, claims: Iterable[ObservedClaim]
+) -> Iterator[tuple[ResourceUsage, ResourceUsage]]:
+    if kind == "Container":
+        yield from ((dict(holder.requests), dict(holder.limits)) for holder in pod.containers)
+    elif kind == "Pod":
+        yield pod.sum_up("requests", overhead=False), pod.sum_up("limits", overhead=False)
+    elif kind == "PersistentVolumeClaim":
+        # What a claim requests is compared with both ends.
+        yield from (({"storage": claim.size * 1000}, {"storage": claim.size * 1000}) for claim in claims)
+
+
+def _compare(part: LimitRangePart, requests: ResourceUsage, limits: ResourceUsage) -> Iterator[str]:
+    shown = part.kind if part.kind == "PersistentVolumeClaim" else part.kind.lower()
+    for name, _default in part.default:
+        if requests.get(name, 0) > limits[name]:
+            yield f"its default limit of {name} is less than a {shown} requests"
+    for name, minimum in part.least:
+        if min(requests.get(name, -1), limits.get(name, minimum)) < minimum:
+            yield f"the least {name} of a {shown} is {format_amount(name, minimum)}"
+    for name, maximum in part.most:
+        if name not in limits or max(limits[name], requests.get(name, 0)) > maximum:
+            yield f"the most {name} of a {shown} is {format_amount(name, maximum)}"
+    for name, ratio in part.ratio:
+        request, limit = requests.get(name, 0), limits.get(name, 0)
+        if not request or not limit or limit * 1000 > ratio * request:
+            yield f"the limit of {name} of a {shown} is at most {ratio / 1000:g} times the request"
+
+
+def _find_missing(quota: ResourceQuota, resources: PodResources) -> str:
+    """What a container has to say because a quota counts it, empty for nothing."""
+    if resources.whole.requests or resources.whole.limits:
+        return ""
+    required = [name for name, _hard in quota.hard if name in _REQUIRED]
+    for holder in resources.containers:
+        usage = _name_usage(dict(holder.requests), dict(holder.limits))
+        if missing := [name for name in required if name not in usage]:
+            return missing[0]
+    return ""
+
+
+def _sum_up_pod(resources: PodResources) -> ResourceUsage:
+    """What a pod counts for in a quota."""
+    usage = _name_usage(resources.sum_up("requests"), resources.sum_up("limits"))
+    return {**usage, "pods": 1000, "count/pods": 1000}
+
+
+def _name_usage(requests: ResourceUsage, limits: ResourceUsage) -> dict[str, int]:
+    usage = {f"requests.{name}": amount for name, amount in requests.items()}
+    usage |= {name: requests[name] for name in requests if name in _OVERCOMMITTED or name.startswith("hugepages-")}
+    return usage | {f"limits.{name}": limits[name] for name in limits if name in _OVERCOMMITTED}
+
+
+def _sum_up_claims(claims: Sequence[tuple[ObservedClaim, str]]) -> ResourceUsage:
+    """What claims count for in a quota, each with its class."""
+    usage: Counter[str] = Counter()
+    for claim, storage_class in claims:
+        prefixes = ("", *((f"{storage_class}{_CLASS_SUFFIX}",) if storage_class else ()))
+        for prefix in prefixes:
+            usage.update({f"{prefix}requests.storage": claim.size * 1000, f"{prefix}persistentvolumeclaims": 1000})
+        usage["count/persistentvolumeclaims"] += 1000
+    return usage
+
+
+def _find_quota_excess(quota: ResourceQuota, usage: ResourceUsage, more_pods: int) -> str:
+    """What of a quota is used up before the next pods are created, empty for nothing.
+
+    more_pods: how many exist beside those of today.
+    """
+    hard, used = dict(quota.hard), dict(quota.used or ())
+    for name, amount in usage.items():
+        if amount and name in hard and used.get(name, 0) + more_pods * amount > hard[name]:
+            addition = f", and its pods need {format_amount(name, more_pods * amount)} more" if more_pods else ""
+            allowed, in_use = format_amount(name, hard[name]), format_amount(name, used.get(name, 0))
+            return f"it allows {allowed} of {name}, {in_use} are used{addition}"
+    return ""

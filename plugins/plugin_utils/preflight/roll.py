@@ -18,10 +18,10 @@ from dataclasses import dataclass, field, replace
 
 from ..base.cached import share
 from ..base.grouped import group_values
+from .admission import counts_pods
 from .facts.scheduling import PodShape, matches_labels
 from .facts.workloads import ObservedPod
 from .index import GOING, Index, find_position, unite
-from .limits import counts_pods
 from .render.text_format import format_number
 from .scheduler.framework import Scheduler
 from .usage import Workload
