@@ -17,8 +17,7 @@ from ..plugin_utils.catalog.base import Driver
 from ..plugin_utils.catalog.registry import DRIVERS
 from ..plugin_utils.drivers.handover.apply import make_handover_lease
 from ..plugin_utils.drivers.installed import choose_driver
-from ..plugin_utils.drivers.removal import VolumeUse, explain_csi_proxy_refusal, explain_refusal
-from ..plugin_utils.drivers.removal_observe import (
+from ..plugin_utils.drivers.observed_uses import (
     list_applied_objects,
     list_drivers_with_pipes,
     read_csi_proxy_users,
@@ -26,6 +25,7 @@ from ..plugin_utils.drivers.removal_observe import (
     wait_until_gone,
 )
 from ..plugin_utils.drivers.rollout.apply import make_roll_lease
+from ..plugin_utils.drivers.uses import VolumeUse, explain_csi_proxy_refusal, explain_refusal
 from ..plugin_utils.kube import kinds
 from ..plugin_utils.kube.access import bind_command
 from ..plugin_utils.kube.client import Client

@@ -13,9 +13,9 @@ from typing import Any
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.observe import read_snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import DriverPlan, plan_driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan_inputs import DriverRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Evaluation, GateRules
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.gate import wait_for_gate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import RolloutTarget, RolloutView

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import list_applied_objects, read_uses
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.observed_uses import list_applied_objects, read_uses
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from integration.kube import connect

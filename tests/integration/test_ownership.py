@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan_inputs import DriverRequest
 from integration import foreign
 from integration.kube import ACCOUNT, PIPES, also_holds, connect, pipes, planned, writes
 from integration.playbooks import play

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.errors import TaskError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan_inputs import DriverRequest
 from integration.kube import VSPHERE, applied, connect
 from integration.playbooks import finish, play, start
 from integration.storage import make_namespace, storage_class

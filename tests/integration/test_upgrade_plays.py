@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan_inputs import DriverRequest
 from ci import venvs
 from integration.kube import applied, connect, install_csi_proxy
 from integration.playbooks import ROOT, Run, lines, play

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan_inputs import DriverRequest
 from integration.kube import applied, connect, install_csi_proxy, label, pipes
 from integration.playbooks import PATIENCE, Run, family, meanwhile, play, start
 from integration.storage import ATTACHMENTS, CLASSES, VOLUMES, folders, storage_class, volumes

@@ -16,10 +16,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ..catalog.base import Driver, ModeRule
 from ..drivers import declared
-from ..drivers.model import TEMPLATE_OPTIONS, DriverRequest
 from ..drivers.observe import read_snapshot
+from ..drivers.observed_uses import read_uses
 from ..drivers.plan import DriverPlan, plan_driver
-from ..drivers.removal_observe import read_uses
+from ..drivers.plan_inputs import TEMPLATE_OPTIONS, DriverRequest
 from ..kube.client import Client
 
 TEMPLATES = Path(__file__).resolve().parents[3] / "roles" / "csi_driver" / "templates"

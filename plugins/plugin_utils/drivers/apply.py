@@ -17,7 +17,7 @@ from ..kube.definitions import find_daemon_set
 from ..kube.errors import ClusterError
 from ..kube.labels import MODE, build_selector, is_absent_or_ours
 from ..kube.permissions import find_missing_rules
-from .removal_observe import read_uses
+from .observed_uses import read_uses
 from .rollout.apply import FailedTemplate, Notify, Roller, RollResult, hold_lease
 from .rollout.decide import RollOptions, RollState, RollStep, find_state, list_refusals
 from .rollout.evaluate import GateRules, evaluate

@@ -20,8 +20,8 @@ from ..kube.labels import MANAGER
 from ..kube.node import ObservedNode
 from ..kube.permissions import Binding, find_missing_rules, list_bind_commands
 from .installed import list_controllers
-from .model import DriverController, DriverRequest, DriverSnapshot, name_record
 from .plan import choose_namespace
+from .plan_inputs import DriverController, DriverRequest, DriverSnapshot, name_record
 
 
 def read_snapshot(client: Client, driver: Driver, desired: DriverRequest) -> DriverSnapshot:

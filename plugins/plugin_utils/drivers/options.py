@@ -14,7 +14,7 @@ from typing import Any
 
 from ..base.findings import Finding, blocker
 from ..base.text import join_lines
-from .model import DriverRequest
+from .plan_inputs import DriverRequest
 
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
 NAMESPACE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")

@@ -23,7 +23,7 @@ from ..catalog.base import Driver, ModeRule
 from ..kube.daemon_set import ObservedDaemonSet
 from ..kube.labels import HELM, MANAGED_BY, MANAGER, OPENSHIFT_OPERATOR, Marks
 from ..kube.node import ObservedNode
-from .model import DriverRequest, DriverSnapshot
+from .plan_inputs import DriverRequest, DriverSnapshot
 
 PLATFORMS = {
     "openshift": "OpenShift",

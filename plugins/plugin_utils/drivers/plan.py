@@ -16,9 +16,9 @@ from ..catalog.base import Driver, ModeRule
 from ..catalog.versions import Version, parse
 from ..kube.labels import MANAGER, is_absent_or_ours
 from . import options, ownership, prerequisites
-from .model import DriverController, DriverRequest, DriverSnapshot
+from .plan_inputs import DriverController, DriverRequest, DriverSnapshot
 from .release import ReleaseChoice, choose_release
-from .settings import make_settings
+from .template_settings import make_settings
 
 # Volumes in use that a finding names for a Node.
 _SHOWN = 10

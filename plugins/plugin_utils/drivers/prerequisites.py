@@ -14,7 +14,7 @@ from ..catalog.versions import Version, parse, parse_image_tag
 from ..kube.daemon_set import ObservedDaemonSet
 from ..kube.labels import HANDOVER, MANAGED_BY, MANAGER, SERVING_LABEL, SERVING_VALUE, is_absent_or_ours
 from . import ownership
-from .model import DriverController, DriverRequest, DriverSnapshot
+from .plan_inputs import DriverController, DriverRequest, DriverSnapshot
 from .release import match_image, read_containerd_release
 
 # The parameter that names a file system, in lower case: Azure's own and the one of the provisioner.

@@ -15,7 +15,7 @@ from ..catalog import openshift
 from ..catalog.base import Driver, ModeRule
 from ..catalog.versions import Version, find_closest, parse, parse_image_tag
 from ..kube.node import ObservedNode
-from .model import DriverController, DriverRequest, DriverSnapshot
+from .plan_inputs import DriverController, DriverRequest, DriverSnapshot
 
 # Windows Server 2022: from here on Windows promises that a newer host runs an older image.
 _FIRST_COMPATIBLE = 20348

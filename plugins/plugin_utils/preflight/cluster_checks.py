@@ -12,7 +12,7 @@ from typing import Literal
 from ..catalog import in_tree
 from ..catalog.base import Driver
 from ..catalog.versions import parse, parse_image_tag
-from ..drivers import model, ownership, prerequisites
+from ..drivers import ownership, plan_inputs, prerequisites
 from .facts.cluster import ObservedController
 from .facts.snapshot import Snapshot
 from .findings import create_finding, pass_on, report_unread_lists
@@ -21,12 +21,12 @@ from .nodes import read_running_release
 from .verdict import ReportFinding
 
 
-def build_driver_snapshot(snapshot: Snapshot, driver: Driver) -> model.DriverSnapshot:
+def build_driver_snapshot(snapshot: Snapshot, driver: Driver) -> plan_inputs.DriverSnapshot:
     """The cluster as a deployment of one driver observes it."""
     live = next((observed_driver for observed_driver in snapshot.drivers if observed_driver.name == driver.name), None)
     states = driver.feature_states.name if driver.feature_states is not None else ""
     keys = ((key, *key.split("/")) for key in snapshot.feature_states)
-    return model.DriverSnapshot(
+    return plan_inputs.DriverSnapshot(
         kubernetes=snapshot.cluster.kubernetes,
         nodes=tuple(node for node in snapshot.nodes if node.windows),
         controllers=tuple(
@@ -61,7 +61,7 @@ def evaluate(
 
 def _check_driver(index: Index, driver: Driver, moved: frozenset[str]) -> Iterator[ReportFinding]:
     observed = build_driver_snapshot(index.snapshot, driver)
-    desired = model.DriverRequest()
+    desired = plan_inputs.DriverRequest()
     controller = index.find_controller(driver)
     providers = index.providers.get(driver.name, ())
     namespace = (
@@ -112,7 +112,7 @@ def check_controller(index: Index, driver: Driver) -> tuple[ReportFinding, ...]:
     if "deployments" in index.unread or (controller is None and ownership.may_hide_controller(driver, observed)):
         return ()
     observed_controller = controller.observed if controller is not None else None
-    lacks = prerequisites.check_controller(driver, model.DriverRequest(), observed, observed_controller)
+    lacks = prerequisites.check_controller(driver, plan_inputs.DriverRequest(), observed, observed_controller)
     return tuple(pass_on(lacks))
 
 

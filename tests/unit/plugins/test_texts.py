@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import yaml
 from ansible.errors import AnsibleConnectionFailure
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import DriverPlan, plan_driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan_inputs import DriverRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Unread
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report

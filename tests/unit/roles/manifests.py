@@ -22,8 +22,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions import manifes
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.settings import make_settings
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan_inputs import DriverRequest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.template_settings import make_settings
 
 FOLDER = Path(__file__).parents[1] / "manifests"
 KUBERNETES = "1.33.0"

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import plan_driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan_inputs import DriverRequest
 from unit.plugins.plugin_utils.drivers.worlds import HOME, VSPHERE, controller, snapshot
 from unit.roles import schemas
 from unit.roles.rendering import only, render

@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.manifests import read_request
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan_inputs import DriverRequest
 from unit.roles import schemas
 from unit.roles.manifests import FOLDER, Case, cases
 

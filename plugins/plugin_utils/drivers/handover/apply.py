@@ -29,12 +29,12 @@ from ...kube.modify import modify
 from ...kube.node import ObservedNode
 from ...kube.pod import is_owned_by
 from ...kube.quiesce import plan_cordon, plan_uncordon, wait_until_idle
-from ..model import name_record
 from ..observe import read_begun_handover
+from ..observed_uses import read_uses
 from ..ownership import detect_platform_of_nodes, find_owner
-from ..removal import make_selector
-from ..removal_observe import read_uses
+from ..plan_inputs import name_record
 from ..rollout.scheduling import explain_exclusion
+from ..uses import make_selector
 from .decide import (
     REPLACED,
     HandoverSide,

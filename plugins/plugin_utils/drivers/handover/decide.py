@@ -29,9 +29,9 @@ from ...base.decode import read_object
 from ...catalog.base import Driver
 from ...kube.errors import ClusterError
 from ...kube.labels import HANDOVER, MANAGED_BY, MANAGER, PART_OF
-from ..model import name_record
 from ..ownership import Owner, describe_owner
-from ..removal import VolumeUse, list_csi_proxy_pipes
+from ..plan_inputs import name_record
+from ..uses import VolumeUse, list_csi_proxy_pipes
 
 Direction = Literal["to_platform", "to_kubewin"]
 

@@ -19,7 +19,7 @@ from ...kube.labels import build_selector
 from ...kube.lease import bind_client
 from ...kube.permissions import require_roles
 from ...kube.pod import PodFacts
-from ..removal_observe import list_applied_objects, wait_until_gone
+from ..observed_uses import list_applied_objects, wait_until_gone
 from ..rollout.evaluate import Evaluation, GateRules
 from ..rollout.gate import wait_for_gate
 from ..rollout.observe import RolloutTarget, RolloutView

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...drivers import model
+from ...drivers import plan_inputs
 from ...drivers.installed import identify_controller
 from ...kube.pod import list_images
 from .placement import ANYWHERE, Placement
@@ -46,7 +46,7 @@ class ObservedController:
     """
 
     driver: str
-    observed: model.DriverController
+    observed: plan_inputs.DriverController
     images: tuple[tuple[str, str], ...] = ()
     file_system: str = ""
 
@@ -66,7 +66,7 @@ class ObservedController:
         if installed is None:
             return None
         driver, container = installed
-        observed = model.DriverController.from_object(deployment, container)
+        observed = plan_inputs.DriverController.from_object(deployment, container)
         spec = deployment["spec"]["template"]["spec"]
         arguments = " ".join(
             str(argument)

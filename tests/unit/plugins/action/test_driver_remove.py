@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.action.driver_remove import ActionModule
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.errors import TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import make_selector
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.uses import make_selector
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import lease
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from unit.plugins.plugin_utils.kube.fakes import ObjectStore, Response, client_of

@@ -54,10 +54,10 @@ PERFORMS = {
     "lease",
     "lease_keeper",
     "observe",
+    "observed_uses",
     "play",
     "read",
     "records",
-    "removal_observe",
     "report",
     "run",
 }

@@ -10,8 +10,8 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import plan_driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan_inputs import DriverRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.prerequisites import check_issues, check_objects
 from unit.plugins.plugin_utils.drivers.worlds import HOME, snapshot
 

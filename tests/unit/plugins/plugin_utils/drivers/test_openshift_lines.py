@@ -6,12 +6,12 @@ from __future__ import annotations
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import openshift, wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import DriverPlan, plan_driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan_inputs import (
     DriverController,
     DriverRequest,
     DriverSnapshot,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import DriverPlan, plan_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 
 PLAIN = DriverRequest()

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.options import check_options, is_toleration
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import plan_driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan_inputs import DriverRequest
 from unit.plugins.plugin_utils.drivers.worlds import snapshot
 
 LONG = "a" * 254

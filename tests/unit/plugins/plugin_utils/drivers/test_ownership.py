@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import (
     describe_owner,
     detect_platform,
@@ -15,6 +14,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership impo
     find_providers,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import plan_driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan_inputs import DriverRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from unit.plugins.plugin_utils.drivers.worlds import HOME, OURS, VSPHERE, observed, snapshot
 

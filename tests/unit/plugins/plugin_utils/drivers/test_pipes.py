@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.uses import (
     VolumeUse,
     explain_csi_proxy_refusal,
     is_served_without_pipes,

@@ -9,7 +9,6 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest, DriverSnapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import (
     DriverPlan,
     ModeChange,
@@ -17,6 +16,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import (
     find_mode_change,
     plan_driver,
 )
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan_inputs import DriverRequest, DriverSnapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from unit.plugins.plugin_utils.drivers.worlds import HOME, OURS, VSPHERE, controller, node, observed, snapshot

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import plan_driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan_inputs import DriverRequest
 from unit.plugins.plugin_utils.drivers.worlds import HOME, OURS, VSPHERE, controller, observed, snapshot
 
 OPERATOR: dict[str, Any] = {"annotations": {"operator.openshift.io/spec-hash": "5f3c0a"}}

@@ -14,12 +14,12 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse_image_tag
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import DriverPlan, plan_driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan_inputs import (
     DriverController,
     DriverRequest,
     DriverSnapshot,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import DriverPlan, plan_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 
 GITHUB = "https://github.com"

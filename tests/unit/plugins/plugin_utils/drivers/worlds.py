@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverController, DriverSnapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan_inputs import DriverController, DriverSnapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 

@@ -19,7 +19,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.decid
     plan_handover,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import Owner
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import VolumeUse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.uses import VolumeUse
 from unit.plugins.plugin_utils.drivers.worlds import HOME, VSPHERE, daemon_set
 
 NODES = ("win-1", "win-2")

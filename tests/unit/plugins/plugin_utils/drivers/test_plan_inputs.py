@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverController
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan_inputs import DriverController
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import Marks
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from unit.plugins.plugin_utils.drivers.worlds import VSPHERE, observed

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from typing import Any, cast
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal_observe import wait_until_gone
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.observed_uses import wait_until_gone
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 
 LIVE: dict[str, Any] = {

@@ -14,7 +14,7 @@ from ..catalog.base import Driver
 from ..kube import kinds
 from ..kube.client import Client
 from ..kube.kinds import Kind
-from .removal import VolumeUse, find_uses, is_served_without_pipes, list_csi_proxy_pipes, list_pipe_users, make_selector
+from .uses import VolumeUse, find_uses, is_served_without_pipes, list_csi_proxy_pipes, list_pipe_users, make_selector
 
 # Seconds between two reads of a DaemonSet that is being deleted. A watch of this one object would need a rule and a recovery of its own.
 _LOOK_AGAIN = 0.3

@@ -10,8 +10,8 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.model import DriverRequest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.settings import make_settings
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan_inputs import DriverRequest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.template_settings import make_settings
 
 FORMS = [(driver, rule) for driver in DRIVERS.values() for rule in driver.modes]
 forms = pytest.mark.parametrize(("driver", "rule"), FORMS, ids=[f"{one.key} {rule.mode}" for one, rule in FORMS])

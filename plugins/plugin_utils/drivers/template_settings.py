@@ -11,7 +11,7 @@ from typing import Any
 from ..catalog.base import Driver, ModeRule
 from ..catalog.versions import Version, parse
 from ..kube.labels import MANAGED_BY, MANAGER, SERVING_LABEL, SERVING_VALUE
-from .model import DriverRequest
+from .plan_inputs import DriverRequest
 
 # Upstream tolerates every taint that keeps pods away or throws them out, so that storage comes up wherever a node does.
 _TOLERATE_EVERYTHING = ({"effect": "NoExecute", "operator": "Exists"}, {"effect": "NoSchedule", "operator": "Exists"})

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.removal import VolumeUse, explain_refusal, find_uses
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.uses import VolumeUse, explain_refusal, find_uses
 
 VSPHERE = DRIVERS["vsphere"]
 CSI = {"driver": VSPHERE.name, "volumeHandle": "h"}
