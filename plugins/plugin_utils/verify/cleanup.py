@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
 from ..base.waiting import render_progress, report_progress
@@ -21,6 +20,7 @@ from ..kube.times import parse_time
 from . import objects
 from .objects import RunScope
 from .plan import VerifyTarget
+from .verdict import EarlierRun, RemainingObject
 
 _LOOK = 0.3
 # Until everything is gone; storage may take minutes to detach and delete a disk.
@@ -28,17 +28,6 @@ PATIENCE = 300.0
 # A run that is starting makes its namespace first and its lease a moment later.
 _STARTING = timedelta(seconds=60)
 _LONG_AGO = datetime.fromtimestamp(0, timezone.utc)
-
-
-@dataclass(frozen=True, slots=True)
-class RemainingObject:
-    """An object that was not deleted. kept: because its StorageClass retains volumes."""
-
-    kind: str
-    namespace: str
-    name: str
-    why: str
-    kept: bool
 
 
 class Cleaner:
@@ -188,14 +177,6 @@ class Cleaner:
     def _keep(self, kind: str, name: str, why: str, *, kept: bool = False) -> None:
         with self._lock:
             self._left[(kind, name)] = RemainingObject(kind, self._scope.namespace, name, why, kept)
-
-
-@dataclass(frozen=True, slots=True)
-class EarlierRun:
-    """The scope of an earlier run, and why it counts as alive, empty if it ended."""
-
-    scope: RunScope
-    lives: str
 
 
 def describe_lease(scope: RunScope) -> LeaseSubject:

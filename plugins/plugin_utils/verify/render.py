@@ -5,61 +5,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..base.table import render_table
+from .verdict import EarlierRun, Proof, RemainingObject
 
 
-def render_report(result: Mapping[str, Any]) -> str:
+def render_report(
+    proofs: Sequence[Proof],
+    left_out: Iterable[tuple[str, str, str]],
+    left: Iterable[RemainingObject],
+    earlier_runs: Iterable[EarlierRun],
+) -> str:
     """A line for each driver and node, then what was left out, what is still there, and the verdict in words."""
-    proofs: Sequence[Mapping[str, Any]] = result.get("proofs") or []
     rows = [
         [
-            proof["node"],
-            proof["driver"],
-            "not tried" if proof["verdict"] == "not_run" else proof["verdict"],
-            f"{proof['seconds']:g}",
+            proof.node,
+            proof.driver,
+            "not tried" if proof.verdict == "not_run" else proof.verdict,
+            f"{proof.seconds:g}",
             describe_proof(proof),
         ]
-        for proof in sorted(proofs, key=lambda proof: (proof["node"], proof["driver"]))
+        for proof in sorted(proofs, key=lambda proof: (proof.node, proof.driver))
     ]
-    rows += [
-        [target["node"], target["driver"], "skipped", "-", target["why"]] for target in result.get("left_out") or []
-    ]
+    rows += [[node, driver, "skipped", "-", why] for driver, node, why in left_out]
     lines = [render_table(("NODE", "DRIVER", "VERDICT", "SECONDS", "WHAT"), rows)]
-    for remaining in result.get("left") or []:
-        lines += ["", f"not deleted: {remaining['kind']} {remaining['name']}: {remaining['why']}"]
-    for run in result.get("earlier") or []:
-        done = f"kept: {run['lives']}" if run["lives"] else "deleted"
-        lines += ["", f"earlier run {run['run']} in namespace {run['namespace']}: {done}"]
-    proven = sum(proof["verdict"] == "proven" for proof in proofs)
+    for remaining in left:
+        lines += ["", f"not deleted: {remaining.kind} {remaining.name}: {remaining.why}"]
+    for earlier in earlier_runs:
+        done = f"kept: {earlier.lives}" if earlier.lives else "deleted"
+        lines += ["", f"earlier run {earlier.scope.run} in namespace {earlier.scope.namespace}: {done}"]
+    proven = sum(proof.verdict == "proven" for proof in proofs)
     lines += ["", f"{proven} of {len(proofs)} volumes kept their data"]
     return "\n".join(lines)
 
 
-def shorten_proofs(result: Mapping[str, Any]) -> dict[str, Any]:
-    """The proofs that a failed task returns: their verdicts, and what failed."""
-    proofs = []
-    for proof in result.get("proofs") or ():
-        verdict = {key: proof[key] for key in ("node", "driver", "verdict", "error", "remedy") if proof[key]}
-        failed = [step for step in proof["steps"] if not step["ok"]]
-        proofs.append({**verdict, **({"steps": failed} if failed else {})})
-    return {"proofs": proofs}
+def shorten_proof(proof: Proof) -> dict[str, Any]:
+    """What a failed task returns of a proof: its verdict, and what failed."""
+    returned = proof.as_dict()
+    returned["steps"] = [step for step in returned["steps"] if not step["ok"]]
+    return {key: returned[key] for key in ("node", "driver", "verdict", "error", "remedy", "steps") if returned[key]}
 
 
-def describe_proof(proof: Mapping[str, Any]) -> str:
-    steps: Sequence[Mapping[str, Any]] = proof["steps"]
-    wrote = next((step for step in steps if step["step"] == "write" and step["ok"]), None)
-    sentence = []
-    if wrote is not None:
-        sentence.append(f"written on {wrote['node']}")
-    for count, node in enumerate(proof["read_on"]):
+def describe_proof(proof: Proof) -> str:
+    wrote = next((step for step in proof.steps if step.step == "write" and step.ok), None)
+    sentence = [] if wrote is None else [f"written on {wrote.node}"]
+    for count, node in enumerate(proof.read_on):
         sentence.append(f"read back on {node}" + (" by its next pod" if count == 0 else ""))
     text = ", ".join(sentence)
-    if proof["note"] and proof["verdict"] == "proven":
-        text += f"; {proof['note']}"
-    if proof["error"]:
-        where = next((f" ({step['step']} on {step['node']})" for step in steps if not step["ok"]), "")
-        text += (", then " if text else "") + f"{proof['error']}{where}"
-    return text + (f" -> {proof['remedy']}" if proof["remedy"] else "")
+    if proof.note and proof.verdict == "proven":
+        text += f"; {proof.note}"
+    if proof.error:
+        where = next((f" ({step.step} on {step.node})" for step in proof.steps if not step.ok), "")
+        text += (", then " if text else "") + f"{proof.error}{where}"
+    return text + (f" -> {proof.remedy}" if proof.remedy else "")

@@ -19,7 +19,7 @@ from .cleanup import PATIENCE, delete_leftovers, find_earlier_runs
 from .objects import PREFIX, RunScope
 from .observe import read_plan, refuse
 from .plan import VerifyRequest
-from .render import render_report, shorten_proofs
+from .render import render_report, shorten_proof
 from .verdict import describe_failures, list_proven_nodes
 
 
@@ -38,10 +38,7 @@ def verify(
     returned["left_out"] = [{"driver": key, "node": node, "why": why} for key, node, why in plan.left_out]
     refuse(client, plan, scope)
     earlier_runs = find_earlier_runs(client, scope, screen.show)
-    returned["earlier"] = [
-        {"run": earlier.scope.run, "namespace": earlier.scope.namespace, "lives": earlier.lives}
-        for earlier in earlier_runs
-    ]
+    returned["earlier"] = [earlier.as_dict() for earlier in earlier_runs]
     ended = [earlier.scope for earlier in earlier_runs if not earlier.lives]
     if check_mode:
         steps += [f"delete leftovers of run {scope.run} in {scope.namespace}" for scope in ended]
@@ -69,13 +66,13 @@ def verify(
     )
     for entry in left:
         screen.warn(f"{entry.kind} {entry.name}: {entry.why}")
-    text = render_report(returned)
+    text = render_report(proofs, plan.left_out, left, earlier_runs)
     screen.display("", text)
     failure = describe_failures(proofs)
     stuck = [f"{entry.kind} {entry.name} ({entry.why})" for entry in left if not entry.kept]
     if failure or stuck:
         # Ansible prints all that a failed task returns, and the report is on the screen already.
-        returned.update(shorten_proofs(returned))
+        returned["proofs"] = [shorten_proof(proof) for proof in proofs]
     if failure:
         raise ClusterError(failure, "verify_failed")
     if stuck:

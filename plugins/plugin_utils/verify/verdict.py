@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ..base.stored import serialize
+from .objects import RunScope
 
 Verdict = Literal["proven", "failed", "not_run"]
 
@@ -54,6 +55,28 @@ class Proof:
     def as_dict(self) -> dict[str, Any]:
         values = {name: value for name, value in serialize(self).items() if name != "not_on"}
         return {**values, "seconds": self.seconds}
+
+
+@dataclass(frozen=True, slots=True)
+class RemainingObject:
+    """An object that was not deleted. kept: because its StorageClass retains volumes."""
+
+    kind: str
+    namespace: str
+    name: str
+    why: str
+    kept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRun:
+    """The scope of an earlier run, and why it counts as alive, empty if it ended."""
+
+    scope: RunScope
+    lives: str
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"run": self.scope.run, "namespace": self.scope.namespace, "lives": self.lives}
 
 
 def list_proven_nodes(proofs: Iterable[Proof]) -> dict[str, list[str]]:

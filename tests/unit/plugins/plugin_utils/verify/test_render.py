@@ -4,47 +4,51 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.render import describe_proof, render_report
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import RunScope
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.render import (
+    describe_proof,
+    render_report,
+    shorten_proof,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.verdict import (
+    EarlierRun,
+    Proof,
+    RemainingObject,
+    VerifyStep,
+)
+
+STEPS = (VerifyStep("write", "win-1", 0.1, True, "x"), VerifyStep("read", "win-1", 0.1, True, "x"))
+PROOF = Proof("vsphere", "win-1", "fast", "proven", STEPS, read_on=("win-1", "win-2"))
 
 
-def proof(**changes: Any) -> dict[str, Any]:
-    steps = [
-        {"step": "write", "node": "win-1", "seconds": 0.1, "ok": True, "detail": "x"},
-        {"step": "read", "node": "win-1", "seconds": 0.1, "ok": True, "detail": "x"},
-    ]
-    known: dict[str, Any] = {
-        "driver": "vsphere", "node": "win-1", "verdict": "proven", "seconds": 2.5, "steps": steps, "read_on": ["win-1", "win-2"],
-        "note": "", "error": "", "remedy": "",
-    }  # fmt: skip
-    return {**known, **changes}
+def proof(**changes: Any) -> Proof:
+    return replace(PROOF, **changes)
 
 
 def test_a_proof_names_its_nodes() -> None:
     assert describe_proof(proof()) == "written on win-1, read back on win-1 by its next pod, read back on win-2"
-    assert describe_proof(proof(read_on=["win-1"], note="there is no other node to read it on")).endswith(
+    assert describe_proof(proof(read_on=("win-1",), note="there is no other node to read it on")).endswith(
         "by its next pod; there is no other node to read it on"
     )
 
 
 def test_a_failure_reports_progress_step_and_remedy() -> None:
-    bad = {"step": "restart", "node": "win-1", "seconds": 9, "ok": False, "detail": "FailedMount"}
-    found = proof(verdict="failed", read_on=[], error="FailedMount", remedy="start it", steps=[*proof()["steps"], bad])
+    bad = VerifyStep("restart", "win-1", 9, False, "FailedMount")
+    found = proof(verdict="failed", read_on=(), error="FailedMount", remedy="start it", steps=(*STEPS, bad))
     assert describe_proof(found) == "written on win-1, then FailedMount (restart on win-1) -> start it"
+    assert [step["step"] for step in shorten_proof(found)["steps"]] == ["restart"]
+    assert shorten_proof(PROOF) == {"node": "win-1", "driver": "vsphere", "verdict": "proven"}
 
 
 def test_the_report_lists_everything() -> None:
     text = render_report(
-        {
-            "proofs": [proof(node="win-2"), proof(), proof(node="win-3", verdict="not_run", steps=[], read_on=[])],
-            "left_out": [{"driver": "vsphere", "node": "win-4", "why": "it is cordoned"}],
-            "left": [{"kind": "PersistentVolume", "name": "pvc-1", "why": "Retain", "kept": True}],
-            "earlier": [
-                {"run": "a", "namespace": "x", "lives": ""},
-                {"run": "b", "namespace": "y", "lives": "renewed 3 s ago"},
-            ],
-        }
+        [proof(node="win-2"), PROOF, proof(node="win-3", verdict="not_run", steps=(), read_on=())],
+        [("vsphere", "win-4", "it is cordoned")],
+        [RemainingObject("PersistentVolume", "x", "pvc-1", "Retain", True)],
+        [EarlierRun(RunScope("a", "x", True), ""), EarlierRun(RunScope("b", "y", True), "renewed 3 s ago")],
     )
     lines = text.splitlines()
     assert lines[0].split() == ["NODE", "DRIVER", "VERDICT", "SECONDS", "WHAT"]
