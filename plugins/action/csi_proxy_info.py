@@ -11,7 +11,6 @@ from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
 
-from ..plugin_utils.actions.results import CsiProxyState
 from ..plugin_utils.actions.secrets import collect_secrets
 from ..plugin_utils.actions.summary import brief
 from ..plugin_utils.base.files import write_whole
@@ -22,6 +21,7 @@ from ..plugin_utils.windows.action import WindowsAction
 from ..plugin_utils.windows.desired import INFO, build_desired_for_info
 from ..plugin_utils.windows.errors import ChannelError
 from ..plugin_utils.windows.node import WindowsHost
+from ..plugin_utils.windows.state import CsiProxyState
 
 # Ansible's name for the play of an ad hoc command.
 _AD_HOC = "Ansible Ad-Hoc"

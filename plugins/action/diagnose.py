@@ -167,7 +167,7 @@ def build_host_facts(host: HostResult, variables: Mapping[str, Any]) -> HostFact
         node=host.node,
         problem=host.unread,
         unmatched=host.unmatched,
-        state=host.state.returned if host.state else {},
+        state=host.state,
         connection=connection,
         transport=str(transport or ""),
         password=any(name in variables for name in _PASSWORDS),

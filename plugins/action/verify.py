@@ -67,7 +67,7 @@ def list_doubts(host: HostResult) -> list[str]:
         return []
     if state.service and not state.serving:
         doubts.append(
-            f"csi-proxy is {state.service} and does not serve. The next mount of a volume fails there, whatever this "
+            f"csi-proxy is {state.service.state} and does not serve. The next mount of a volume fails there, whatever this "
             "run proved. Run enable_csi."
         )
     doubts += [finding.message for finding in state.findings if finding.severity == "blocker"]

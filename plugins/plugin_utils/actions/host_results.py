@@ -12,7 +12,9 @@ from typing import Any
 from ..base.start import INPUTS
 from ..base.stored import serialize
 from ..kube.labels import SERVING_LABEL, SERVING_VALUE
-from .results import CsiProxyResult, CsiProxyState, NodeMatch, PlannedDriver, RunWork
+from ..windows.model import HostIdentity
+from ..windows.state import CsiProxyState
+from .results import CsiProxyResult, NodeMatch, PlannedDriver, RunWork
 
 # What tasks registered on a host.
 _REGISTERED = ("csi_proxy_plan", "csi_proxy_result", "kubewin_nodes", INPUTS)
@@ -89,10 +91,11 @@ class HostResult:
 
     def describe_identity(self) -> dict[str, Any]:
         """For O(hosts) of node_info: names and addresses of the host, or why it cannot be used."""
+        host = self.state.host if self.state else HostIdentity()
         return {
             "name": self.name,
-            "names": self.state.names if self.state else [],
-            "addresses": self.state.addresses if self.state else [],
+            "names": [name for name in (host.name, host.dns_name) if name],
+            "addresses": list(host.addresses),
             "node_name": self.claimed_node,
             "problem": "" if self.is_skipped else self.error,
         }
@@ -108,9 +111,9 @@ class HostResult:
             "serving": state.serving,
             "pipes": state.pipes,
             "release": state.release,
-            "state": state.service or "absent",
+            "state": state.service.state if state.service else "absent",
             "reason": "" if state.serving else self.latest.message,
-            "boot_time": state.boot_time,
+            "boot_time": state.host.boot_time,
             "findings": [serialize(finding) for finding in state.findings],
         }
 

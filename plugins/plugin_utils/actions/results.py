@@ -11,49 +11,7 @@ from typing import Any
 
 from ..base.findings import Finding
 from ..drivers.rollout.evaluate import GateProblem, NodeEvaluation
-from ..windows.model import Drift
-
-
-@dataclass(frozen=True, slots=True)
-class CsiProxyState:
-    """RV(csi_proxy) of csi_proxy_info.
-
-    names, addresses, boot_time: of the host. service: the state of the service, and release: of its executable; empty without a service.
-    returned: all of it.
-    """
-
-    observed_at: str
-    names: Sequence[str]
-    addresses: Sequence[str]
-    boot_time: str | None
-    managed_by: str
-    service: str
-    release: str
-    pipes: Sequence[str]
-    serving: bool
-    missing_pipes: Sequence[str]
-    drift: Sequence[Drift]
-    findings: Sequence[Finding]
-    returned: Mapping[str, Any]
-
-    @classmethod
-    def from_result(cls, state: Mapping[str, Any]) -> CsiProxyState:
-        host = state["host"]
-        return cls(
-            observed_at=state["observed_at"],
-            names=[name for name in (host["name"], host["dns_name"]) if name],
-            addresses=list(host["addresses"]),
-            boot_time=host["boot_time"],
-            managed_by=state["managed_by"],
-            service=state["service"]["state"] if state["service"] else "",
-            release=(state["executable"]["release"] or "") if state["executable"] else "",
-            pipes=state["pipes"],
-            serving=state["serving"],
-            missing_pipes=state["missing_pipes"],
-            drift=[Drift(**drift) for drift in state["drift"]],
-            findings=[Finding(**finding) for finding in state["findings"]],
-            returned=state,
-        )
+from ..windows.state import CsiProxyState
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,9 @@ from ..base.stored import serialize
 from ..base.table import render_table, wrap
 from ..drivers.rollout.evaluate import NodeEvaluation
 from ..preflight.render.text_format import format_list
+from ..windows.state import CsiProxyState
 from .host_results import HostResult, read_hosts, read_plans
-from .results import CsiProxyState, GateReport, NodeMatch, ObjectChanges
+from .results import GateReport, NodeMatch, ObjectChanges
 
 # The worst verdict a node has with any of its drivers is the node's.
 _ORDER = ("red", "waiting", "unproven", "not checked", "outdated", "green")
@@ -264,7 +265,7 @@ def _describe_csi_proxy(state: CsiProxyState | None) -> str:
     pipes = f"{missing} pipe{'s' if missing > 1 else ''} missing" if missing else "not serving"
     pipes = "serving" if state.serving else pipes
     managed = "" if state.managed_by in ("kubewin", "adopted") else f" (managed by {state.managed_by})"
-    return f"{state.release or 'unknown release'} {state.service.lower()}, {pipes}{managed}"
+    return f"{state.release or 'unknown release'} {state.service.state.lower()}, {pipes}{managed}"
 
 
 def brief(state: CsiProxyState) -> list[str]:

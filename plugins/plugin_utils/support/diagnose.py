@@ -20,6 +20,7 @@ from ..base.grouped import group_values
 from ..base.text import join_field_lines
 from ..drivers.rollout.explain import ALLOW_PIPES, find_denied_pipe
 from ..preflight.render.view import FOLLOWS
+from ..windows.state import CsiProxyState
 from .workload import WorkloadFacts
 
 LAYERS = ("controller", "cluster", "permissions", "connection", "node", "csi-proxy", "driver", "SMB", "workload")
@@ -89,7 +90,7 @@ class ControllerPackages:
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """One Windows host. transport: how it logs on. problem: why it was not read. state: RV(csi_proxy) of csi_proxy_info."""
+    """One Windows host. transport: how it logs on. problem: why it was not read. state: None then."""
 
     name: str
     connection: str = "winrm"
@@ -98,7 +99,7 @@ class HostFacts:
     problem: str = ""
     node: str = ""
     unmatched: str = ""
-    state: Mapping[str, Any] = field(default_factory=dict)
+    state: CsiProxyState | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +231,7 @@ def _diagnose_cluster(cluster: ClusterFacts) -> Iterator[Diagnosis]:
 
 def _diagnose_host(host: HostFacts, *, is_cluster_read: bool) -> Iterator[Diagnosis]:
     title = f"host {host.name}"
-    if not host.state:
+    if host.state is None:
         yield _diagnose_unreached_host(host, title)
         return
     if (host.unmatched or not host.node) and is_cluster_read:
@@ -238,19 +239,18 @@ def _diagnose_host(host: HostFacts, *, is_cluster_read: bool) -> Iterator[Diagno
         remedy = remedy or "Set kubewin_node_name for the host."
         yield Diagnosis("node", "CSI-X10", "blocker", title, problem, "it is exactly one Node", remedy)
     yield from _diagnose_csi_proxy(host.state, title)
-    for finding in host.state.get("findings") or ():
-        if finding["severity"] != "note":
+    for finding in host.state.findings:
+        if finding.severity != "note":
             yield Diagnosis(
-                "csi-proxy", finding["id"], finding["severity"], f"{title}, {finding['object']}", finding["message"],
-                ABSENCE, finding["remedy"],
+                "csi-proxy", finding.id, finding.severity, f"{title}, {finding.object}", finding.message, ABSENCE, finding.remedy,
             )  # fmt: skip
-    if host.state.get("smb_used") and host.state.get("smb_mappings") is None:
+    if host.state.smb_used and host.state.smb_mappings is None:
         yield Diagnosis(
             "SMB", "CSI-X20", "warning", title, "its SMB mappings cannot be read: wmic.exe is missing or fails, and PowerShell fails",
             "the mappings of all sessions",
             "Run Get-SmbGlobalMapping in PowerShell on the host: its error names the cause, for example a policy.",
         )  # fmt: skip
-    yield from _diagnose_mappings(host, title)
+    yield from _diagnose_mappings(host.state.smb_mappings or (), host.node, title)
 
 
 def _diagnose_unreached_host(host: HostFacts, title: str) -> Diagnosis:
@@ -265,39 +265,37 @@ def _diagnose_unreached_host(host: HostFacts, title: str) -> Diagnosis:
     )
 
 
-def _diagnose_csi_proxy(state: Mapping[str, Any], title: str) -> Iterator[Diagnosis]:
-    service = state.get("service") or {}
-    if state.get("serving"):
+def _diagnose_csi_proxy(state: CsiProxyState, title: str) -> Iterator[Diagnosis]:
+    service = state.service
+    if state.serving:
         return
     severity: Severity = "blocker"
     repair = "ansible-playbook -i inventory.yml kubewin.csi.enable_csi"
-    if not service:
-        if state.get("managed_by", "none") not in ("none", ""):
+    if service is None:
+        if state.managed_by != "none":
             return
         # Nodes whose drivers run as HostProcess containers need none; the readiness report says whether a volume does.
         name, severity = "CSI-X14", "warning"
         problem, expected = "csi-proxy is absent", "it serves, unless all drivers are HostProcess"
-    elif any(finding["id"] == "CSI-N06" for finding in state.get("findings") or ()):
+    elif any(finding.id == "CSI-N06" for finding in state.findings):
         # It cannot start before its executable is there.
         return
-    elif service.get("state") != "running":
-        problem = (
-            f"the service {service.get('name')} is {service.get('state')} (start mode {service.get('start_mode')})"
-        )
+    elif service.state != "running":
+        problem = f"the service {service.name} is {service.state} (start mode {service.start_mode or 'unknown'})"
         name, expected = "CSI-X15", "it is running"
-        if service.get("start_mode") != "disabled":
+        if service.start_mode != "disabled":
             # Error 1058: a disabled service cannot be started.
-            repair = f"{repair}, or on the host: sc.exe start {service.get('name')}"
+            repair = f"{repair}, or on the host: sc.exe start {service.name}"
     else:
-        lacks = ", ".join(state.get("missing_pipes") or ()) or "all"
-        name, problem = "CSI-X16", f"the service {service.get('name')} runs, but does not serve these pipes: {lacks}"
+        lacks = ", ".join(state.missing_pipes) or "all"
+        name, problem = "CSI-X16", f"the service {service.name} runs, but does not serve these pipes: {lacks}"
         expected = "every required pipe is served"
     yield Diagnosis("csi-proxy", name, severity, title, problem, expected, repair)
 
 
-def _diagnose_mappings(host: HostFacts, title: str) -> Iterator[Diagnosis]:
+def _diagnose_mappings(mappings: Sequence[Mapping[str, Any]], node: str, title: str) -> Iterator[Diagnosis]:
     """Mappings that are not connected."""
-    for mapping in host.state.get("smb_mappings") or ():
+    for mapping in mappings:
         status, remote = int(mapping["status"]), str(mapping["remote"])
         if not status:
             continue
@@ -305,7 +303,7 @@ def _diagnose_mappings(host: HostFacts, title: str) -> Iterator[Diagnosis]:
         removal = f"Remove-SmbGlobalMapping -RemotePath '{quoted}' -Force"
         yield Diagnosis(
             "SMB", "CSI-X17", "warning", f"{title}, mapping of {remote}", f"it is {_STATUS.get(status, f'in state {status}')}",
-            "it is connected", _render_remapping(host.node, "this share", removal),
+            "it is connected", _render_remapping(node, "this share", removal),
         )  # fmt: skip
 
 

@@ -117,7 +117,10 @@ def test_a_failed_upgrade_shows_its_reason_and_not_the_path_of_its_journal(
 
 def test_status_is_followed_by_diagnose_where_a_node_is_not_green(monkeypatch: pytest.MonkeyPatch) -> None:
     inputs = {"windows": ["win-1"], "playbook": "status"}
-    plan = {"csi_proxy": {**STATE, "service": {"state": "stopped"}, "serving": False}, "changed": False}
+    plan = {
+        "csi_proxy": {**STATE, "service": {"name": "csi-proxy", "state": "stopped"}, "serving": False},
+        "changed": False,
+    }
     nodes = match("win-1", matched={"win-1": "win-1"})
     hosts = HostVars({"win-1": {"csi_proxy_plan": plan, "kubewin_nodes": nodes}})
     result = run(

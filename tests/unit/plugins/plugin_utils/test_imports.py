@@ -26,7 +26,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "data": {"base", "kube", "verify"},
     "inventory": {"base", "catalog", "kube", "drivers"},
     "upgrade": {"base", "catalog", "kube", "drivers", "preflight"},
-    "support": {"base", "catalog", "kube", "drivers", "preflight"},
+    "support": {"base", "catalog", "kube", "drivers", "windows", "preflight"},
     "convert": {"base", "catalog", "kube", "drivers", "preflight", "verify", "data"},
 }
 MAY_IMPORT["actions"] = set(MAY_IMPORT)

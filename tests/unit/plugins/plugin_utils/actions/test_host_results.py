@@ -201,7 +201,7 @@ def test_hosts_of_several_batches_are_each_the_node_that_their_own_batch_matched
 
 
 def test_a_host_that_cannot_mount_the_next_volume_is_reported_beside_proven_volumes() -> None:
-    stopped = {**STATE, "service": {"state": "stopped"}, "serving": False}
+    stopped = {**STATE, "service": {"name": "csi-proxy", "state": "stopped"}, "serving": False}
     blocked = {**STATE, "findings": [{**NOTE, "severity": "blocker", "message": "SAN policy"}]}
     hosts = results(a=read(), b=read(csi_proxy=stopped), c=read(csi_proxy=blocked), d={"csi_proxy_plan": LOST})
     well, down, wrong, lost = map(list_doubts, hosts)

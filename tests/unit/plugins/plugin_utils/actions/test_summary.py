@@ -8,12 +8,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.host_results import HostResult, build_result
-from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.results import (
-    CsiProxyState,
-    GateReport,
-    NodeMatch,
-    ObjectChanges,
-)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.results import GateReport, NodeMatch, ObjectChanges
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import (
     RunFacts,
     RunSummary,
@@ -26,6 +21,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import summarize as summarize_facts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateProblem, NodeEvaluation
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.state import CsiProxyState
 from unit.plugins.hostvars import STATE, match
 
 SERVING: dict[str, Any] = {**STATE, "findings": []}

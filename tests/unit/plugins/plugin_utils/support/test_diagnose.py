@@ -42,20 +42,18 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.support.workload impor
     WorkloadPod,
     describe_workload,
 )
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.state import CsiProxyState
+from unit.plugins.hostvars import STATE
 
 ROOT = Path(__file__).parents[5]
 SERVING: dict[str, Any] = {
-    "host": {"name": "win-1"},
-    "serving": True,
-    "managed_by": "kubewin",
+    **STATE,
     "service": {"name": "csi-proxy", "state": "running", "start_mode": "auto"},
-    "missing_pipes": [],
-    "findings": [{"id": "CSI-N13", "severity": "note", "object": "x", "message": "y", "remedy": "z"}],
     "smb_mappings": [{"local": "", "remote": r"\\nas\share", "status": 0}],
 }
 CONTROLLER = ControllerPackages({**LEAST, "requests-ntlm": "1.2.0"})
 CLUSTER = ClusterFacts(events=[("Pod shop/a", "MountVolume.SetUp failed: timed out", "win-1")])
-HOST = HostFacts("win-1", transport="ntlm", node="win-1", state=SERVING)
+HOST = HostFacts("win-1", transport="ntlm", node="win-1", state=CsiProxyState.from_result(SERVING))
 REFUSED = (
     "Nothing listens on https://10.0.0.5:5986 (connection refused). Correct ansible_port, or start the WinRM service."
 )
@@ -73,7 +71,7 @@ def lost(problem: str, **more: Any) -> HostFacts:
 
 
 def state(**more: Any) -> HostFacts:
-    return replace(HOST, state={**SERVING, **more})
+    return replace(HOST, state=CsiProxyState.from_result({**SERVING, **more}))
 
 
 def service(**more: Any) -> HostFacts:
