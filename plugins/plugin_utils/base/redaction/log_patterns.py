@@ -33,7 +33,7 @@ NAME = re.compile(r"(?P<lead></?(?:[\w.-]+:)?|(?<![\w$./@-])[-/]*)(?P<name>[\w$@
 # What stands between a name and its value.
 SIGN = re.compile(
     rf"""(?:\[\w{{0,20}}\])?(?:{_QUOTE})?[ \t]*(?::=|[=-]>|==?|:)[ \t]*   # password: x, "password": "x", password => x
-    |{_QUOTE}[ \t]*(?:[,>]|$)                          # ["--password", "x"], <Data Name="Password">x
+    |{_QUOTE}[ \t]*(?:[,>]|\r?$)                       # ["--password", "x"], <Data Name="Password">x
     |(?:{_QUOTE})?[ \t]+[Vv]alue(?=[:=])               # {{Name:DB_PASSWORD Value:x}}
     |[ \t]*>                                           # <password>x
     """,
@@ -61,7 +61,7 @@ COMMAND = re.compile(
     (?=\S)(?!(?:auth\w*|tokens?|realm|credentials?|access|is|was|not|scheme|type|error|failed|and|or|for|in|to|from|of)[.,:]?(?:\s|$))
     |\b(?:pass(?:word|wd|phrase|code)|token|api[ _-]?key|pin)(?:\s+(?:is|was|of|=))*[ \t]*   # the password is "x", Password [x]
     (?:(?=[\[({{])|(?<=[ \t])(?={_QUOTE}))
-    |\bpass(?:word|phrase|code)[ ](?:for|of)[ ][^\s:]+:[ \t]*(?=\S)
+    |(?:\b|(?<=\\[nrt]))pass(?:word|phrase|code)[ ](?:for|of)[ ][^\s:]+:[ \t]*(?=\S)
     |(?<![\w\\/:.$-])[\w-]{{0,40}}(?:passw|secret|token|credential|[_-]key)[\w-]{{0,40}}\\{{1,8}}(?=\w)        # ProxyPassword\SECRET"""
 )
 # A secret that is piped into a command.

@@ -28,6 +28,7 @@ CARRIERS: dict[str, Callable[[str], str]] = {
     "klog, a quoted value": lambda text: f'E0606 13:04:00.928714    4260 server.go:12] "Failed" err={json.dumps(text)}',
     "CRI": lambda text: f"2024-05-01T10:00:00.123456789Z stderr F {text}",
     "gRPC": lambda text: f"rpc error: code = Internal desc = {text}",
+    "lines of Windows": lambda text: text.replace("\n", "\r\n"),
     "UTF-16": lambda text: text.encode("utf-16-le").decode("latin-1"),
 }  # fmt: skip
 
