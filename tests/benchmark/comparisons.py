@@ -117,7 +117,7 @@ def single(plan: Plan) -> dict[str, Sequence[Row]]:
                 again[1].bytes / 1000,
                 "kB",
                 1,
-                at_most=40,
+                at_most=45,
                 why=whole_parts,
             ),
         ],

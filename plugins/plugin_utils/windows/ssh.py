@@ -124,11 +124,15 @@ class SshChannel:
 
     @contextlib.contextmanager
     def _bypass_shell(self) -> Iterator[None]:
-        """For a Windows shell, the plugin of ansible-core before 2.19 puts every command into PowerShell; not for others."""
+        """Have the plugin pass a command on as it is, and read no more of its output than the limit.
+
+        The plugin has neither an option nor a hook for that in ansible-core 2.16, 2.19 or 2.21 (lib/ansible/plugins/connection/ssh.py).
+        Where the shell is one of Windows, exec_command() of 2.16 puts every command into PowerShell, and later releases search stderr for
+        CLIXML. _bare_run() keeps whatever ssh prints until it ends.
+        """
         connection = self._connection
         shell = connection._shell
         connection._shell = shell_loader.get("sh")
-        # The plugin keeps whatever ssh prints, however much it is.
         plugin: Any = sys.modules[type(connection).__module__]
         former = getattr(plugin, "subprocess", None)
         plugin.subprocess = _Subprocess(self._format_endpoint())

@@ -13,7 +13,6 @@ import contextlib
 import inspect
 import logging
 import re
-import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -59,10 +58,6 @@ _FAULT_MANY_SHELLS = 2150859173
 _FAULT_MANY_OPERATIONS = 2150859174
 _FAULT_SHELLS_REFUSED = 2150859180
 """ERROR_WSMAN_REMOTESHELLS_NOT_ALLOWED (wsmerror.h)"""
-
-# Headers that WS-Management leaves to the client (DSP0226, [MS-WSMV] 2.2.4.20): the language of texts that are not evaluated.
-_OPTIONAL = re.compile(r"<\?xml [^>]*>\s*|<(w:Locale|p:DataLocale)\b[^>]*></\1>")
-_NAMESPACE = re.compile(r' xmlns:(\w+)="[^"]*"')
 
 _REFUSED = ("InvalidCredentialsError", "BasicAuthDisabledError", "AuthenticationError")
 # What pywinrm, pypsrp and pyspnego say of a password that is None.
@@ -249,17 +244,7 @@ class WinrmChannel(_WinrsChannel):
 
     def _connect(self) -> None:
         # The plugin makes its protocol and opens a shell at once.
-        plugin: Any = sys.modules[type(self._connection).__module__]
-        protocol = vars(plugin).get("Protocol", object)
-
-        def send_message(self: Any, message: str) -> Any:
-            return protocol.send_message(self, shorten_message(message))
-
-        plugin.Protocol = type("Protocol", (protocol,), {"send_message": send_message})
-        try:
-            self._connection._connect()
-        finally:
-            plugin.Protocol = protocol
+        self._connection._connect()
         _limit_answers(self._connection.protocol.transport, "build_session")
 
     def _describe_attempt(self) -> reach.ConnectionAttempt:
@@ -364,13 +349,6 @@ class PsrpChannel(_WinrsChannel):
             self._shell.close()
         self._shell = self._make_shell()
         self._shell.open()
-
-
-def shorten_message(message: str) -> str:
-    """A message of pywinrm without optional headers, and without the declarations of namespaces that it does not use."""
-    envelope, end, content = _OPTIONAL.sub("", message).partition(">")
-    used = {"env", *re.findall(r"<(\w+):", content)}
-    return _NAMESPACE.sub(lambda declared: declared[0] if declared[1] in used else "", envelope) + end + content
 
 
 def _disable_retries(wsman: Any) -> Any:

@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import io
 import os
 import random
 import tarfile
-import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -42,7 +40,6 @@ from lab.windows.simulated import SimulatedServer
 from lab.windows.wsman import EndpointConfig
 from unit.plugins.plugin_utils.windows.connections import HOST, PASSWORD, USER, Endpoint, OneAnswer, Refusing
 from unit.plugins.plugin_utils.windows.simulated import NEW, Artifacts, Host, wanted
-from winrm.protocol import Protocol
 
 # Bytes of a request for output and of an empty answer, heads included.
 _ENVELOPE = 4000
@@ -75,38 +72,6 @@ def test_a_line_and_its_answer(endpoint: Endpoint, transport: str) -> None:
     assert completed.stdout.decode().splitlines()[-1] == "Größe 1060"
     assert channel.run("exit 3000000000").rc in (3000000000, 0xFFFFFFFF & int("3000000000"))
     connection.close()
-
-
-def flatten(element: ET.Element) -> list[tuple[str, dict[str, str], str | None]]:
-    optional = ("Locale", "DataLocale")
-    return [(e.tag, e.attrib, e.text) for e in element.iter() if e.tag.rpartition("}")[2] not in optional]
-
-
-def test_a_shorter_message_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    protocol = Protocol("http://host/wsman", transport="plaintext", username=USER, password=PASSWORD)
-    messages: list[str] = []
-
-    def send_message(message: str) -> bytes:
-        messages.append(message)
-        return b"<a/>"
-
-    monkeypatch.setattr(protocol, "send_message", send_message)
-    line = ' xmlns:x="b" <?xml version="1.0"?><w:Locale></w:Locale> &'
-    for send in (
-        protocol.open_shell,
-        lambda: protocol.run_command("shell", "cmd.exe", [line]),
-        lambda: protocol.send_command_input("shell", "command", b"input"),
-        lambda: protocol.get_command_output_raw("shell", "command"),
-        lambda: protocol.cleanup_command("shell", "command"),
-        lambda: protocol.close_shell("shell"),
-    ):
-        with contextlib.suppress(StopIteration):
-            send()
-    assert len(messages) == 6
-    for message in messages:
-        shorter = winrs.shorten_message(message)
-        assert flatten(ET.fromstring(shorter)) == flatten(ET.fromstring(message))
-        assert len(message) - len(shorter) > 500
 
 
 def test_a_command_costs_two_requests_and_one_for_its_slot_before_the_next(endpoint: Endpoint) -> None:
