@@ -27,6 +27,8 @@ _ACTING = (
     0x2028, 0x2029,
 )  # fmt: skip
 _HARMLESS = {code: MASKED + code for code in _ACTING}
+# Those of them that a JSON encoder which keeps to UTF-8 leaves as they are, as bytes.
+_UNESCAPED = re.compile("|".join(chr(code) for code in _ACTING if code >= 0x7F).encode())
 # A carriage return takes back what a line shows, unless the line ends there.
 _RETURN = re.compile(r"\r(?!\n)")
 
@@ -34,6 +36,11 @@ _RETURN = re.compile(r"\r(?!\n)")
 def mask_controls(text: str) -> str:
     """The same text with nothing in it that acts. Line ends and tabs stay. Once more changes nothing."""
     return _RETURN.sub(chr(MASKED + 0x0D), text.translate(_HARMLESS))
+
+
+def escape_controls(document: bytes) -> bytes:
+    """The same JSON, in UTF-8, with an escape for each character that acts: what reads it gets the texts as they were."""
+    return _UNESCAPED.sub(lambda match: b"\\u%04x" % ord(match[0].decode()), document)
 
 
 def mask_values(value: Any) -> Any:

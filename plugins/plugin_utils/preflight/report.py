@@ -21,6 +21,7 @@ from ..base.decode import decode
 from ..base.errors import TaskError
 from ..base.files import write_whole
 from ..base.screen import Screen
+from ..base.text import escape_controls
 from ..base.waiting import report_progress
 from ..catalog.registry import DRIVERS, refuse_unknown_driver
 from ..catalog.target import parse_target
@@ -177,7 +178,7 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
     import msgspec
 
     parts = {field.name: getattr(snapshot, field.name) for field in fields(snapshot)}
-    return msgspec.json.encode({"snapshot_version": SNAPSHOT_VERSION, **parts})
+    return escape_controls(msgspec.json.encode({"snapshot_version": SNAPSHOT_VERSION, **parts}))
 
 
 def is_passed(report: Report, fail_on: str) -> bool:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import unicodedata
 from typing import Any
@@ -22,9 +23,12 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import Clu
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.pod import PodFacts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import verdict as readiness
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.report import encode_snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify import explain
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ConnectionLostError, NodeError
+from situations.cluster import healthy
 
 from ..kube.fakes import ApiError, Response, Script
 
@@ -51,6 +55,13 @@ def raw(value: Any) -> Response:
     made = Response({})
     made.data = json.dumps(value, ensure_ascii=False).encode()
     return made
+
+
+def test_a_stored_snapshot_acts_on_nothing_and_is_read_as_it_was() -> None:
+    snapshot = dataclasses.replace(healthy().snapshot(), name="".join(EVERY))
+    stored = encode_snapshot(snapshot)
+    assert acts(stored.decode()) == []
+    assert Snapshot.from_dict(json.loads(stored)) == snapshot
 
 
 def test_no_control_character_acts_once_it_is_masked() -> None:
