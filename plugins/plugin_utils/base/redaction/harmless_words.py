@@ -77,26 +77,13 @@ force pretty continue sendInitialEvents resourceVersionMatch
 _HARMLESS_PARAMETERS = frozenset(_HARMLESS_PARAMETERS_TEXT.split())
 
 
+# Values that say that there is none, which are shown even under the name of a secret.
+PLACEHOLDERS = ("true", "false", "null", "none", "nil", "<nil>", "<unset>", "***stripped***", "********", "<redacted>")
+
+
 def mask(value: str, kind: str = "str") -> str:
     """Replace a value with its kind and length; a value that was replaced before stays."""
     return value if _MARK.fullmatch(value.strip()) else f"<{kind}, {len(value)}>"
-
-
-def is_empty(value: str) -> bool:
-    """Whether a value is empty or a placeholder, which is shown even under the name of a secret."""
-    return value.lower() in (
-        "",
-        "true",
-        "false",
-        "null",
-        "none",
-        "nil",
-        "<nil>",
-        "<unset>",
-        "***stripped***",
-        "********",
-        "<redacted>",
-    )
 
 
 def _is_word(word: str) -> bool:
@@ -174,7 +161,12 @@ class Words:
 
     def is_plain(self, text: str) -> bool:
         """Whether this is a name, a number, a code, an id or a truth value: harmless under any name of a field."""
-        return self.is_name(text) or is_empty(text) or (_SHAPE.fullmatch(text) is not None and not text.isalpha())
+        return (
+            not text
+            or text.lower() in PLACEHOLDERS
+            or self.is_name(text)
+            or (_SHAPE.fullmatch(text) is not None and not text.isalpha())
+        )
 
     def show(self, word: str) -> str:
         shown = self._shown.get(word)

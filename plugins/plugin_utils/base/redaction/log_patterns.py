@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from .harmless_words import PLACEHOLDERS
+
 _QUOTE = r"""\\{0,40}["'`]"""
 _UUID = r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
 
@@ -42,7 +44,7 @@ SIGN = re.compile(
 # A value that is none: empty, a placeholder, or hidden already.
 NO_SECRET = re.compile(
     rf"""(?i)[ \t]*(?P<quote>{_QUOTE})?(?:<\w{{1,10}},[ ]\d+>|\(redacted\)
-    |(?:true|false|null|none|nil|<nil>|<unset>|\*\*\*stripped\*\*\*|\*{{8}}|<redacted>)(?=[\s"'`\\]|$|,[\s"'\\])
+    |(?:{"|".join(map(re.escape, PLACEHOLDERS))})(?=[\s"'`\\]|$|,[\s"'\\])
     |(?(quote)(?P=quote)|(?!)))""",
     re.VERBOSE,
 )
