@@ -95,8 +95,8 @@ def list_disks(index: Index, claims: Iterable[str], inline: Iterable[Inline]) ->
     for claim in claims:
         observed = index.claims.get(claim)
         volume = index.volumes.get(observed.volume) if observed is not None else None
-        yield Inline("", volume.source).disk if volume is not None and volume.source.handle else claim
-    yield from (volume.disk for volume in inline)
+        yield volume.source.disk if volume is not None and volume.source.handle else claim
+    yield from (volume.source.disk for volume in inline)
 
 
 def _find_workloads(index: Index) -> list[Workload]:

@@ -17,7 +17,6 @@ from ...base.grouped import group_values
 from ...catalog import in_tree
 from ...catalog.translation import REGIONS, UNSPECIFIED, ZONES
 from ...catalog.versions import parse
-from ..facts.sources import Inline
 from ..facts.workloads import ObservedPod
 from ..findings import create_finding
 from ..index import BY_NAME, GOING, Index, unite
@@ -264,8 +263,9 @@ class AttachDetachController:
         return next((entry.node for entry in unused if is_mounted(self._index, entry)), "")
 
     def _name_disk(self, volume: WindowsVolume) -> str:
-        claims = (volume.claim.key,) if volume.claim is not None else ()
-        return next(list_disks(self._index, claims, () if claims else (Inline("", volume.source),)))
+        if volume.claim is None:
+            return volume.source.disk
+        return next(list_disks(self._index, (volume.claim.key,), ()))
 
     def _find_users(self, volume: WindowsVolume) -> _VolumeUsers:
         claim = volume.claim.key if volume.claim is not None else ""

@@ -49,6 +49,11 @@ class Source:
     shared: bool = False
     assumed: tuple[str, ...] = ()
 
+    @property
+    def disk(self) -> str:
+        """Its key, equal for all pods and PersistentVolumes that name the same disk."""
+        return f"{self.field} {self.driver} {self.handle}"
+
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Source:
         """Read the one source of a PersistentVolumeSpec or of an entry of a pod's volumes. The field is empty for an unknown kind."""
@@ -121,11 +126,6 @@ class Inline:
 
     name: str
     source: Source
-
-    @property
-    def disk(self) -> str:
-        """Its key, equal for all pods and PersistentVolumes that name the same disk."""
-        return f"{self.source.field} {self.source.driver} {self.source.handle}"
 
 
 # Fields of a claim's spec that narrow or replace what it gets, and whose content is not read.
