@@ -33,7 +33,7 @@ def evaluate(snapshot: Snapshot, target: Target = NO_TARGET, *, before: bool = F
     usage = find_usage(index)
     windows_volumes = collect_volumes(index, usage)
     node_evaluation = nodes.evaluate(index, windows_volumes.demand, find_migrated_nodes(windows_volumes))
-    volume_evaluation = volumes.evaluate(index, windows_volumes, node_evaluation.drivers)
+    volume_verdicts, volume_findings = volumes.evaluate(index, windows_volumes, node_evaluation.drivers)
     cluster_findings, driver_findings = cluster_checks.evaluate(
         index, windows_volumes.demand, list_migrated_plugins(windows_volumes)
     )
@@ -42,7 +42,7 @@ def evaluate(snapshot: Snapshot, target: Target = NO_TARGET, *, before: bool = F
         *cluster_findings,
         *chain.from_iterable(driver_findings.values()),
         *node_evaluation.findings,
-        *volume_evaluation.findings,
+        *volume_findings,
         *target_findings,
     )
     target_stops = [finding for finding in target_findings if finding.doubt or finding.severity == "blocker"]
@@ -64,7 +64,7 @@ def evaluate(snapshot: Snapshot, target: Target = NO_TARGET, *, before: bool = F
         taken_at=snapshot.taken_at.isoformat(),
         target=target,
         findings=tuple(sorted(findings, key=_order)),
-        volumes=tuple(volume_evaluation.verdicts),
+        volumes=tuple(volume_verdicts),
         nodes=node_evaluation.verdicts,
         workloads=workload_evaluation.verdicts,
         unread=tuple(asdict(unread_list) for unread_list in snapshot.unread),

@@ -69,7 +69,6 @@ def evaluate(index: Index, demand: Mapping[str, int], migrated: Mapping[str, int
     """
     states: dict[str, DriverState] = {}
     findings: list[ReportFinding] = []
-    by_driver: dict[str, dict[str, tuple[ReportFinding, ...]]] = {}
     for driver, nodes in sorted(demand.items()):
         state = states[driver] = DriverState()
         for node in index.list_nodes(nodes):
@@ -77,7 +76,6 @@ def evaluate(index: Index, demand: Mapping[str, int], migrated: Mapping[str, int
                 *_DriverOnNode(index, driver, node).find_faults(),
                 *_find_left_attachments(index, driver, node, migrated),
             )
-            by_driver.setdefault(node.name, {})[driver] = evaluated
             state.reasons[node.name] = evaluated
             bit, answer = index.bit[node.name], _decide_answer(evaluated, index)
             providers = index.find_providers(driver, node)
@@ -92,7 +90,7 @@ def evaluate(index: Index, demand: Mapping[str, int], migrated: Mapping[str, int
             findings += evaluated
     verdicts, stops = [], {}
     for node in index.list_nodes(index.windows):
-        needed = by_driver.get(node.name, {})
+        needed = {driver: state.reasons[node.name] for driver, state in states.items() if node.name in state.reasons}
         piped = any(state.piped & index.bit[node.name] for state in states.values())
         node_findings = (
             *_check_system(node),

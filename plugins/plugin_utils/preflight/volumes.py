@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from ..base.cached import share
@@ -60,28 +60,23 @@ def _check_support(driver: str, request: RequestedVolume, version: Version | Non
     return capability.check_support(BY_NAME[driver].capabilities, request, version, mode)
 
 
-@dataclass(slots=True)
-class VolumesEvaluation:
-    """What came out."""
-
-    verdicts: list[VolumeVerdict] = field(default_factory=list)
-    findings: list[ReportFinding] = field(default_factory=list)
-
-
-def evaluate(index: Index, volumes: WindowsVolumes, drivers: Mapping[str, DriverState]) -> VolumesEvaluation:
+def evaluate(
+    index: Index, volumes: WindowsVolumes, drivers: Mapping[str, DriverState]
+) -> tuple[list[VolumeVerdict], list[ReportFinding]]:
     """A verdict for each volume and each set of nodes on which the same is true, and what is wrong with volumes.
 
     Each volume gets its answers.
     """
     control = {plugin.field: decide_control_plane(index, plugin) == "csi" for plugin in in_tree.PLUGINS}
     twins = _find_twins(index, volumes)
-    evaluated = VolumesEvaluation()
+    verdicts: list[VolumeVerdict] = []
+    findings: list[ReportFinding] = []
     for _key, volume in sorted(volumes.by_key.items()):
         evaluated_volume = _Volume(index, volume, volumes.paths, drivers, control, twins)
         volume.answers = tuple(evaluated_volume.evaluate())
-        evaluated.verdicts += map(evaluated_volume.create_verdict, volume.answers)
-        evaluated.findings += evaluated_volume.findings
-    return evaluated
+        verdicts += map(evaluated_volume.create_verdict, volume.answers)
+        findings += evaluated_volume.findings
+    return verdicts, findings
 
 
 def _identify_disk(volume: ObservedVolume) -> tuple[str, str] | None:
