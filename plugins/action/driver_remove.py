@@ -22,6 +22,7 @@ from ..plugin_utils.drivers.observed_uses import (
     list_drivers_with_pipes,
     read_csi_proxy_users,
     read_uses,
+    select_kept_objects,
     wait_until_gone,
 )
 from ..plugin_utils.drivers.rollout.apply import make_roll_lease
@@ -54,8 +55,10 @@ class ActionModule(ClusterAction):
             )
             return
         drivers = ", ".join(self.result.get("drivers") or ())
-        if not names and (drivers or not csi_proxy):
+        kept = self.result.get("kept") or ()
+        if not names and not kept and (drivers or not csi_proxy):
             lines = [f"{drivers or 'node plugins of this collection'}: no objects in the cluster"]
+        lines += [f"kept: {text}" for text in kept]
         if self.result.get("namespaces"):
             kept = f"kept: namespace {', '.join(self.result['namespaces'])}, claims, volumes"
             lines.append(kept if csi_proxy else f"{kept}, csi-proxy")
@@ -92,7 +95,8 @@ class ActionModule(ClusterAction):
                 self.result["next"] = [f"remove -e kubewin_drivers={','.join(own)}"] if own else []
         if any(refused):
             raise TaskError("\n".join(filter(None, refused)), "in_use")
-        self.result.update(objects=[], namespaces=[])
+        self.result.update(objects=[], namespaces=[], kept=[])
+        applied = [(driver, self._omit_kept_objects(client, driver, objects)) for driver, objects in applied]
         self._planned = [
             f"{kind.kind} {item['metadata']['name']}" for _driver, objects in applied for kind, item in objects
         ]
@@ -117,6 +121,16 @@ class ActionModule(ClusterAction):
             make_roll_lease(client, namespace, name, self.show).wait()
             make_handover_lease(client, namespace, driver, self.show).wait()
         return read_uses(client, driver) if plugins else ()
+
+    def _omit_kept_objects(
+        self, client: Client, driver: Driver, objects: list[tuple[Kind, dict[str, Any]]]
+    ) -> list[tuple[Kind, dict[str, Any]]]:
+        """The objects without those on which another installation of the driver relies, which are added to the result."""
+        kept, dependent = select_kept_objects(client, driver, objects)
+        self.result["kept"] += [
+            f"{kind.kind} {item['metadata']['name']}, because {dependent} relies on it" for kind, item in kept
+        ]
+        return [entry for entry in objects if entry not in kept]
 
     def _choose_drivers(self, client: Client) -> list[str]:
         """The only driver of which this collection has objects, also after a removal that was interrupted; none without objects."""

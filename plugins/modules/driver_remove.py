@@ -15,7 +15,8 @@ description:
   - Refuses before the first change while a Windows node uses a volume of one of them, according to pods, attachments and kubelets, and while another
     run changes or hands over the DaemonSet of one of them. The Lease of a run that was killed is waited for.
   - Deletes each object by the uid that was read. The next run finishes an interrupted one.
-  - Waits until the plugins' pods are deleted. Keeps claims, volumes, the drivers' controllers and the namespace.
+  - Waits until the plugins' pods are deleted. Keeps claims, volumes, the drivers' controllers and the namespace. Also keeps the CSIDriver and the
+    feature states of a driver on which its controller, another DaemonSet, a Linux node or a PersistentVolume relies.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - kubewin.csi.cluster
@@ -69,6 +70,12 @@ objects:
   type: list
   elements: dict
   sample: [{kind: DaemonSet, namespace: vmware-system-csi, name: vsphere-csi-node-windows}]
+kept:
+  description: Objects that this collection applied and keeps, each with what relies on it.
+  returned: success
+  type: list
+  elements: str
+  sample: ["CSIDriver smb.csi.k8s.io, because Deployment kube-system/csi-smb-controller relies on it"]
 in_use:
   description: Users of the drivers' volumes on Windows nodes.
   returned: always, after the cluster was read

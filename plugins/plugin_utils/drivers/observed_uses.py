@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..base.waiting import wait_until_clear
@@ -14,7 +14,16 @@ from ..catalog.base import Driver
 from ..kube import kinds
 from ..kube.client import Client
 from ..kube.kinds import Kind
-from .uses import VolumeUse, find_uses, is_served_without_pipes, list_csi_proxy_pipes, list_pipe_users, make_selector
+from .installed import list_controllers
+from .uses import (
+    VolumeUse,
+    find_dependents,
+    find_uses,
+    is_served_without_pipes,
+    list_csi_proxy_pipes,
+    list_pipe_users,
+    make_selector,
+)
 
 # Seconds between two reads of a DaemonSet that is being deleted. A watch of this one object would need a rule and a recovery of its own.
 _LOOK_AGAIN = 0.3
@@ -40,6 +49,30 @@ def list_applied_objects(client: Client, driver: Driver) -> list[tuple[Kind, dic
 def read_uses(client: Client, driver: Driver) -> tuple[VolumeUse, ...]:
     """Read everything that shows volumes in use on Windows Nodes."""
     return find_uses(driver, client.list_windows_nodes(), client.list(kinds.POD).items, *_list_volumes(client))
+
+
+def select_kept_objects(
+    client: Client, driver: Driver, objects: Sequence[tuple[Kind, dict[str, Any]]]
+) -> tuple[list[tuple[Kind, dict[str, Any]]], str]:
+    """Of the applied objects those that a removal keeps, because other installations of the driver rely on them, and the first of these as text."""
+    states = driver.feature_states.name if driver.feature_states is not None else ""
+    shared = [
+        (kind, item)
+        for kind, item in objects
+        if kind == kinds.CSI_DRIVER or (kind == kinds.CONFIG_MAP and item["metadata"]["name"] == states)
+    ]
+    if not shared:
+        return [], ""
+    dependents = find_dependents(
+        driver,
+        client.list_windows_nodes(),
+        client.list(kinds.CSI_NODE).items,
+        client.list(kinds.PERSISTENT_VOLUME).items,
+        client.list(kinds.DAEMON_SET).items,
+        (item for item, _container in list_controllers(client, driver)),
+    )
+    first = next(dependents, "")
+    return (shared, first) if first else ([], "")
 
 
 def _list_volumes(client: Client) -> Iterator[tuple[dict[str, Any], ...]]:

@@ -118,3 +118,58 @@ def test_a_removal_that_is_refused_before_its_first_change_has_no_lines() -> Non
     action.result["failed"] = True
     action.sum_up()
     assert action.result["lines"] == []
+
+
+STORAGE = "/apis/storage.k8s.io/v1"
+SMB = DRIVERS["smb"]
+PLUGIN = {"metadata": {"namespace": "kube-system", "name": "csi-smb-node"}, "spec": {"selector": {}, "template": {"spec": {
+    "containers": [{"name": "r", "args": [f"--kubelet-registration-path=/var/lib/kubelet/plugins/{SMB.name}/csi.sock"]}]}}}}  # fmt: skip
+DEPENDENTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "Deployment kube-system/csi-smb-controller": (
+        "/apis/apps/v1/namespaces/kube-system/deployments/csi-smb-controller",
+        {"metadata": {"namespace": "kube-system", "name": "csi-smb-controller"}, "spec": {"template": {"spec": {}}}},
+    ),
+    "DaemonSet kube-system/csi-smb-node": (f"{PLUGINS}/csi-smb-node", PLUGIN),
+    "Node linux-1, which has registered the driver": (
+        f"{STORAGE}/csinodes/linux-1",
+        {"metadata": {"name": "linux-1"}, "spec": {"drivers": [{"name": SMB.name}]}},
+    ),
+    "PersistentVolume pv-share": (
+        "/api/v1/persistentvolumes/pv-share",
+        {"metadata": {"name": "pv-share"}, "spec": {"csi": {"driver": SMB.name}}},
+    ),
+}
+
+
+@pytest.mark.parametrize("dependent", DEPENDENTS)
+def test_a_csi_driver_stays_on_which_another_installation_relies(dependent: str) -> None:
+    cluster, action = _with_csi_driver(), prepare()
+    path, thing = DEPENDENTS[dependent]
+    cluster.things[path] = thing
+    action._remove(client_of(cluster), {"drivers": ["smb"], "csi_proxy": False})
+    assert cluster.deleted == [f"{PLUGINS}/smb"]
+    action.sum_up()
+    assert f"kept: CSIDriver {SMB.name}, because {dependent} relies on it" in action.result["lines"]
+
+    again = prepare()
+    again._remove(client_of(cluster), {"drivers": ["smb"], "csi_proxy": False})
+    again.sum_up()
+    assert again.result["lines"] == [f"kept: CSIDriver {SMB.name}, because {dependent} relies on it"]
+
+
+def test_a_csi_driver_goes_with_the_only_plugin_of_its_driver() -> None:
+    cluster, action = _with_csi_driver(), prepare()
+    entry = {"metadata": {"name": "win-1"}, "spec": {"drivers": [{"name": SMB.name}]}}
+    cluster.things[f"{STORAGE}/csinodes/win-1"] = entry
+    action._remove(client_of(cluster), {"drivers": ["smb"], "csi_proxy": False})
+    assert cluster.deleted == [f"{PLUGINS}/smb", f"{STORAGE}/csidrivers/{SMB.name}"]
+    assert action.result["kept"] == []
+
+
+def _with_csi_driver() -> Cluster:
+    """A cluster whose CSIDriver this collection created."""
+    cluster = Cluster()
+    labels = dict(label.split("=") for label in make_selector(SMB).split(","))
+    metadata = {"name": SMB.name, "uid": "driver", "resourceVersion": "1", "labels": labels}
+    cluster.things[f"{STORAGE}/csidrivers/{SMB.name}"] = {"metadata": metadata}
+    return cluster
