@@ -288,7 +288,7 @@ def _volume(kind: str) -> dict[str, Any]:
     native = kind == "native"
     source: dict[str, Any] = (
         {"csi": {"driver": DRIVER, "volumeHandle": "@HANDLE@", "fsType": "ntfs",
-                 "volumeAttributes": {"type": "vSphere CNS Block Volume"}}}
+                 "volumeAttributes": {"type": "vSphere CNS Block Volume", "storage.kubernetes.io/csiProvisionerIdentity": f"1-8081-{DRIVER}"}}}
         if native
         else {"vsphereVolume": {"volumePath": "[ds-1] kubevols/@NAME@.vmdk", "fsType": "ntfs"}}
     )  # fmt: skip

@@ -281,7 +281,11 @@ class SchedulingOracle:
                 "storageClassName": spec["storageClassName"],
                 "persistentVolumeReclaimPolicy": "Retain",
                 "claimRef": {key: metadata[key] for key in ("namespace", "name", "uid")},
-                "csi": {"driver": DRIVER, "volumeHandle": name},
+                "csi": {
+                    "driver": DRIVER,
+                    "volumeHandle": name,
+                    "volumeAttributes": {"storage.kubernetes.io/csiProvisionerIdentity": f"1-{DRIVER}"},
+                },
             },
         }
         if node:

@@ -355,6 +355,11 @@ def volume(
     annotations = {}
     if provisioned_by:
         annotations["pv.kubernetes.io/provisioned-by"] = provisioned_by
+    if "csi" in source and provisioned_by:
+        identity = {"storage.kubernetes.io/csiProvisionerIdentity": f"1-{provisioned_by}"}
+        source = {
+            "csi": {**source["csi"], "volumeAttributes": {**source["csi"].get("volumeAttributes", {}), **identity}}
+        }
     if migrated_to:
         annotations["pv.kubernetes.io/migrated-to"] = migrated_to
     own: Object = {

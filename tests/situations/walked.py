@@ -235,11 +235,19 @@ def a_disk_of_which_nothing_says_its_zone(world: World) -> None:
     workload(world, "Deployment", "x", pod_spec("x"), on=["win-1"])
 
 
-@situation(starts_again={"Deployment shop/x": "yes"})
-def a_disk_of_which_its_driver_says_that_every_node_reaches_it(world: World) -> None:
+@situation("CSI-V32", starts_again={"Deployment shop/x": "unknown"})
+def a_converted_disk_of_which_nothing_says_its_zone(world: World) -> None:
+    """It has the annotation of the disks that its driver made, so that the driver deletes it."""
     a_disk_of_which_nothing_says_its_zone(world)
     annotations = world.get("PersistentVolume", "pv-x")["metadata"]["annotations"]
     annotations["pv.kubernetes.io/provisioned-by"] = AZURE_DISK.name
+
+
+@situation(starts_again={"Deployment shop/x": "yes"})
+def a_disk_of_which_its_driver_says_that_every_node_reaches_it(world: World) -> None:
+    a_converted_disk_of_which_nothing_says_its_zone(world)
+    source = world.get("PersistentVolume", "pv-x")["spec"]["csi"]
+    source["volumeAttributes"] = {"storage.kubernetes.io/csiProvisionerIdentity": f"1-{AZURE_DISK.name}"}
 
 
 @situation("CSI-G20", starts_again={"Deployment shop/x": "unknown"})

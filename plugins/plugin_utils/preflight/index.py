@@ -104,7 +104,7 @@ class Index:
         self.hosts: dict[str, ObservedHost] = {host.node: host for host in snapshot.hosts}
         self.unread = frozenset(unread_list.resource for unread_list in snapshot.unread)
         self.migrated_to = frozenset(volume.migrated_to for volume in snapshot.volumes)
-        self.provisioned_by = frozenset(volume.provisioned_by for volume in snapshot.volumes if volume.phase == "Bound")
+        self.provisioners = frozenset(volume.provisioner for volume in snapshot.volumes if volume.phase == "Bound")
         self.kubernetes = version_of(snapshot.cluster.kubernetes)
         self._labels: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
         self.taints: dict[tuple[Taint, ...], int] = defaultdict(int)
@@ -304,7 +304,7 @@ class Index:
     @cached_property
     def proven_classes(self) -> frozenset[str]:
         """Names of the StorageClasses of volumes that were provisioned."""
-        return frozenset(volume.storage_class for volume in self.snapshot.volumes if volume.provisioned_by)
+        return frozenset(volume.storage_class for volume in self.snapshot.volumes if volume.provisioner)
 
     @cached_property
     def accounts(self) -> Mapping[str, int]:

@@ -76,7 +76,7 @@ def decide_control_plane(index: Index, plugin: InTree) -> Way:
         return "unknown"
     if plugin.requires_csi(version) or plugin.driver in index.migrated_to:
         return "csi"
-    if plugin.plugin in index.provisioned_by:
+    if plugin.plugin in index.provisioners:
         # Those would report it.
         return "in_tree"
     line = wmco.find_line_of_openshift(index.snapshot.cluster.openshift) if index.snapshot.cluster.openshift else None

@@ -141,7 +141,7 @@ class AttachDetachController:
         # A driver names the places of what it makes, unless every node reaches it (accessible_topology of CSI's spec.md).
         if persistent_volume is not None and (
             persistent_volume.terms is not None
-            or persistent_volume.provisioned_by == volume.driver
+            or persistent_volume.provisioner == volume.driver
             or any(key in ZONES for key, _zone in persistent_volume.places)
         ):
             return

@@ -117,7 +117,7 @@ class ExternalProvisioner:
         index, class_title = self._index, f"StorageClass {storage_class.name}"
         driver = BY_NAME.get(name)
         if driver is None:
-            if name in index.provisioned_by:
+            if name in index.provisioners:
                 return ()
             message = f"driver {name} is unknown to this collection, and no bound volume shows that it provisions"
             remedy = "check that the driver's controller runs"

@@ -184,7 +184,7 @@ _CSI_VOLUME = _table(
     {_SOURCES: "driver volumeHandle fsType readOnly"},
     {"of the driver's controller": "controllerExpandSecretRef"},
     assumed={"Secret": "controllerPublishSecretRef nodeExpandSecretRef nodePublishSecretRef"},
-    volumeAttributes=_ATTRIBUTES,
+    volumeAttributes={**_ATTRIBUTES, **_map({_STORAGE: "storage.kubernetes.io/csiProvisionerIdentity"})},
     nodeStageSecretRef=_table({_SOURCES: "name namespace"}),
 )
 # A kubelet makes no path of a local volume, and of a hostPath only where its type says so (pkg/volume/local, pkg/volume/hostpath).

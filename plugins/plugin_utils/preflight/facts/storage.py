@@ -19,6 +19,8 @@ from .sources import OLD_CLASS, Source, read_quantity
 
 MIGRATED_TO = "pv.kubernetes.io/migrated-to"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+# In volumeAttributes of each volume that it made: https://github.com/kubernetes-csi/external-provisioner, pkg/controller/controller.go.
+IDENTITY = "storage.kubernetes.io/csiProvisionerIdentity"
 DEFAULT_CLASS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 
 _PLACES = (*ZONES, *REGIONS)
@@ -29,7 +31,7 @@ class ObservedVolume:
     """A PersistentVolume.
 
     claim: "namespace/name" it is for, empty otherwise; claim_uid: empty while it is only reserved for that claim. terms: its
-    node affinity. places: its labels of zone and region. block: raw. size: bytes.
+    node affinity. places: its labels of zone and region. block: raw. size: bytes. identified: external-provisioner wrote its identity into it.
     """
 
     name: str
@@ -40,6 +42,7 @@ class ObservedVolume:
     storage_class: str = ""
     attributes_class: str = ""
     provisioned_by: str = ""
+    identified: bool = False
     migrated_to: str = ""
     phase: str = ""
     deleting: bool = False
@@ -48,6 +51,11 @@ class ObservedVolume:
     size: int = 0
     terms: tuple[Term, ...] | None = None
     places: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def provisioner(self) -> str:
+        """What made it, empty where nothing proves that. An administrator, or a conversion, may annotate a disk that existed before."""
+        return self.provisioned_by if self.identified or self.source.field != "csi" else ""
 
     @classmethod
     def from_object(cls, volume: Mapping[str, Any]) -> ObservedVolume:
@@ -64,6 +72,7 @@ class ObservedVolume:
             storage_class=share_text(annotations.get(OLD_CLASS) or spec.get("storageClassName")),
             attributes_class=share_text(spec.get("volumeAttributesClassName")),
             provisioned_by=share_text(annotations.get(PROVISIONED_BY)),
+            identified=IDENTITY in ((spec.get("csi") or {}).get("volumeAttributes") or {}),
             migrated_to=share_text(annotations.get(MIGRATED_TO)),
             phase=share_text((volume.get("status") or {}).get("phase")),
             deleting=bool(metadata.get("deletionTimestamp")),

@@ -202,6 +202,9 @@ def test_the_parameters_of_a_class_are_assumed_until_it_has_made_a_volume() -> N
     references = assumed(evaluate(world.snapshot()))["references"]
     assert "diskformat of PersistentVolumeClaim shop/x" in references
     assert "csi.storage.k8s.io/node-publish-secret-name of PersistentVolumeClaim shop/x" in references
+    converted = volume(world, "pv-converted", csi(VSPHERE.name, "fcd-converted"), storage_class="made")
+    converted["metadata"]["annotations"]["pv.kubernetes.io/provisioned-by"] = VSPHERE.name
+    assert "diskformat" in assumed(evaluate(world.snapshot()))["references"]
     volume(world, "pv-made", csi(VSPHERE.name, "fcd-made"), storage_class="made", provisioned_by=VSPHERE.name)
     assert "diskformat" not in assumed(evaluate(world.snapshot()))["references"]
 
