@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -43,10 +43,33 @@ def read(kind: Any, text: str, schema: int) -> Any:
 
 
 def restore(kind: Any, data: Any) -> Any:
-    """JSON's types as a dataclass. Raises FormatError when they do not fit."""
+    """JSON's types as a dataclass. Raises FormatError when they do not fit, or have a field that this release does not know."""
     import msgspec
 
     try:
-        return msgspec.convert(data, kind)
+        record = msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
         raise FormatError(str(error)) from error
+    if unknown := next(_list_unknown_fields(data, record), ""):
+        # Ignored, it would be lost with the next write.
+        raise FormatError(
+            f"it has the field {unknown}, which this release does not know, expected a record of this release"
+        )
+    return record
+
+
+def _list_unknown_fields(data: Any, record: Any, path: str = "") -> Iterator[str]:
+    """The fields of data that are none of the dataclass that was made of it, or of one inside it."""
+    if is_dataclass(record):
+        known = {field.name for field in fields(record)}
+        for name, value in data.items():
+            if name not in known:
+                yield f"{path}{name}"
+            else:
+                yield from _list_unknown_fields(value, getattr(record, name), f"{path}{name}.")
+    elif isinstance(record, Mapping):
+        for name, value in data.items():
+            yield from _list_unknown_fields(value, record[name], f"{path}{name}.")
+    elif isinstance(record, (tuple, list)):
+        for number, (value, item) in enumerate(zip(data, record, strict=True)):
+            yield from _list_unknown_fields(value, item, f"{path}{number}.")

@@ -141,5 +141,5 @@ class Observation:
         """What as_dict made; ValueError for anything else."""
         if stored.get("schema") != SCHEMA:
             raise ValueError(f"schema is {stored.get('schema')!r}, expected {SCHEMA}")
-        observed: Observation = restore(cls, stored)
+        observed: Observation = restore(cls, {name: value for name, value in stored.items() if name != "schema"})
         return observed

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from dataclasses import replace
 
@@ -52,11 +51,15 @@ class JournalStore:
             ) from error
 
     def find_unfinished(self) -> list[Journal]:
-        """Return unfinished upgrades with other names. Omits unreadable journals, which their own runs report."""
+        """Return unfinished upgrades with other names. An unreadable journal is a warning."""
         journals = []
-        for _object, text in self._maps.read_all():
-            with contextlib.suppress(FormatError):
+        for name, text in self._maps.read_all():
+            try:
                 journals.append(from_json(text))
+            except FormatError as error:
+                self.warnings.append(
+                    f"{self._maps.describe_place(name)} may be the journal of an unfinished upgrade, and cannot be read: {error}"
+                )
         return [journal for journal in journals if journal.name != self._name and journal.state != "finished"]
 
     def keep(self, journal: Journal) -> Journal:

@@ -30,7 +30,7 @@ from .sources import ObservedClaim
 from .storage import ObservedAttachment, ObservedClass, ObservedVolume
 from .workloads import ObservedPod, ObservedTemplate
 
-SNAPSHOT_VERSION = 1
+SNAPSHOT_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,3 +151,15 @@ def test_a_label_that_a_user_adds_prevents_no_write() -> None:
     kept = pages.keep(journal())
     store.request("PATCH", PAGE, {"metadata": {"labels": {"team": "blue"}}})
     assert pages.keep(replace(kept, why="on")).why == "on"
+
+
+def test_an_unreadable_journal_of_another_upgrade_is_a_warning() -> None:
+    store = ObjectStore()
+    JournalStore(client_of(store), "kubewin", "first").keep(journal())
+    store.things[PAGE]["data"]["journal.json"] = json.dumps({"schema": 99})
+    other = JournalStore(client_of(store), "kubewin", "second")
+    assert other.find_unfinished() == []
+    place = "ConfigMap kubewin/kubewin-upgrade-first"
+    assert other.warnings == [
+        f"{place} may be the journal of an unfinished upgrade, and cannot be read: its schema version is 99, expected 1"
+    ]
