@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..catalog.csi_proxy import PIPE_PREFIX
 from .labels import MANAGED_BY, MODE, OPENSHIFT_OPERATOR, Marks, build_selector
 from .pod import PodFacts, is_host_process, list_host_paths, list_images, list_pipes, normalize_path
 
@@ -33,9 +34,9 @@ class ObservedDaemonSet:
     desired, current, ready: how many pods it should have, has, and has Ready. processed: whether its controller has seen it as it is now.
     pod_spec: what decides where its pods go: selector, affinity, tolerations and hostNetwork. host_paths: what its pods mount from the
     host. argument_paths: those among the arguments and variables of its containers, which is where HostProcess modes name their directories. Both
-    as of normalize_path. pipes: those that its pods mount, bare names. images: by container. marks: labels that show its owner.
-    mode: annotation of ours. deleting: it is being deleted. revision: hash of its template, empty where it is not known. template:
-    of hash_template, empty where it is not compared. selector: label selector of its pods.
+    as of normalize_path. pipes: those of csi-proxy that its pods mount, bare names. other_pipes: all others. images: by container.
+    marks: labels that show its owner. mode: annotation of ours. deleting: it is being deleted. revision: hash of its template, empty where
+    it is not known. template: of hash_template, empty where it is not compared. selector: label selector of its pods.
     """
 
     namespace: str
@@ -49,6 +50,7 @@ class ObservedDaemonSet:
     host_paths: tuple[str, ...] = ()
     argument_paths: str = ""
     pipes: tuple[str, ...] = ()
+    other_pipes: tuple[str, ...] = ()
     images: tuple[tuple[str, str], ...] = ()
     host_process: bool = False
     registered_folders: tuple[str, ...] = ()
@@ -86,7 +88,8 @@ class ObservedDaemonSet:
             argument_paths=" ".join(
                 word for word in map(normalize_path, words) if "\\plugins\\" in word or "c:\\" in word
             ),
-            pipes=list_pipes(pod),
+            pipes=tuple(pipe for pipe in list_pipes(pod) if pipe.startswith(PIPE_PREFIX)),
+            other_pipes=tuple(pipe for pipe in list_pipes(pod) if not pipe.startswith(PIPE_PREFIX)),
             images=list_images(pod),
             host_process=is_host_process(pod),
             registered_folders=tuple(folder for part in containers for folder in _list_registered_folders(part)),

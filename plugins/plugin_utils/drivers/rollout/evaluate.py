@@ -198,6 +198,11 @@ def _evaluate_node(
         remedy = f"kubectl describe node {node.name}"
         problems.append(GateProblem("CSI-G05", "waiting", f"the Node is not Ready{because}", remedy))
     host_problems = list(_check_host(daemon_set.pipes, picture, rules, node, host)) if daemon_set.pipes else []
+    if daemon_set.other_pipes:
+        message = (
+            f"pipe {', '.join(daemon_set.other_pipes)}, which is not of csi-proxy, was not read on host {node.name}"
+        )
+        host_problems.append(GateProblem("CSI-G40", "unproven", message, "verify a volume there"))
     proven = node.name in rules.proven and any(problem.verdict == "unproven" for problem in host_problems)
     # Facts of the host outrank an earlier proof; missing facts do not.
     problems += [problem for problem in host_problems if not (proven and problem.verdict == "unproven")]

@@ -164,6 +164,19 @@ def test_a_node_gets_a_verdict_and_its_findings(
     assert evaluate(view, RULES).verdict == verdict
 
 
+def test_a_pipe_of_another_service_is_unproven_whatever_csi_proxy_serves() -> None:
+    mounted = daemon_set().pipes
+    view = replace(picture(), daemon_set=daemon_set(other_pipes=("vendor-agent",)))
+    found = of(view)
+    assert (found.verdict, [problem.id for problem in found.problems]) == ("unproven", ["CSI-G40"])
+    assert "pipe vendor-agent, which is not of csi-proxy, was not read on host win-2" in text(found)
+    assert of(view, rules=GateRules(proven=frozenset({"win-2"}))).verdict == "green"
+    stopped = win2(hosts=host("win-2", serving=False, state="STOPPED", pipes=()))
+    both = of(replace(stopped, daemon_set=view.daemon_set))
+    assert [problem.id for problem in both.problems] == ["CSI-G42", "CSI-G40"]
+    assert f"does not serve pipe {', '.join(mounted)} (service" in text(both)
+
+
 @pytest.mark.parametrize(
     ("pod_ready_for", "written", "restarted", "green"),
     [
