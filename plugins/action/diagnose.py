@@ -106,6 +106,7 @@ class ActionModule(ClusterAction):
             lacking = list_missing_rules(client, drivers)
             if options["workload"] and readiness:
                 report["workload"] = read_workload(client, options["workload"], readiness)
+            report["is_without_nodes"] = not client.list_windows_nodes()
             return ClusterFacts(lacking=lacking, events=list_failed_mounts(client), **report)
         except ClusterError as error:
             return ClusterFacts(problem=str(error), **report)

@@ -107,6 +107,7 @@ class ClusterFacts:
     """The cluster. problem: why it was not read. lacking: rules by role. events: (object, message, node) of failed mounts.
 
     findings: blockers and warnings of the readiness report. unread: why there is no report. workload: the only one to diagnose.
+    is_without_nodes: whether it has no Windows Node.
     """
 
     problem: str = ""
@@ -115,6 +116,7 @@ class ClusterFacts:
     findings: Sequence[Finding] = ()
     unread: str = ""
     workload: WorkloadFacts | None = None
+    is_without_nodes: bool = False
 
 
 # Packages that every playbook with a cluster needs, and for what.
@@ -220,6 +222,11 @@ def _diagnose_cluster(cluster: ClusterFacts) -> Iterator[Diagnosis]:
             "cluster", "CSI-X05", "blocker", "cluster", problem, "an API server that answers this account", remedy
         )
         return
+    if cluster.is_without_nodes:
+        yield Diagnosis(
+            "cluster", "CSI-X26", "blocker", "cluster", "it has no Windows Node", "a Node with kubernetes.io/os=windows",
+            "Add a Windows node, or set kubeconfig and context to the right cluster: kubectl get nodes -o wide",
+        )  # fmt: skip
     for role, rules in cluster.lacking.items():
         severity: Severity = "blocker" if role == "kubewin-preflight" else "warning"
         yield Diagnosis(

@@ -108,6 +108,7 @@ PLANTED: dict[str, tuple[ControllerPackages, ClusterFacts, HostFacts, str, str]]
     "an API server that is down": (
         CONTROLLER, replace(CLUSTER, problem="no answer from the API server. Check that it runs."), HOST,
         "cluster", "Check that it runs"),
+    "no Windows Node": (CONTROLLER, replace(CLUSTER, is_without_nodes=True), HOST, "cluster", "kubectl get nodes"),
     "a missing rule": (
         CONTROLLER, replace(CLUSTER, lacking={"kubewin-preflight": [RULE]}), HOST, "permissions", "bind kubewin-preflight"),
     "a missing rule of a driver": (
