@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
@@ -15,7 +14,7 @@ from ..plugin_utils.actions.secrets import collect_secrets
 from ..plugin_utils.actions.summary import brief
 from ..plugin_utils.base.files import write_whole
 from ..plugin_utils.base.redaction.redactor import Redactor
-from ..plugin_utils.support.parts import Part, cut, gather_folder
+from ..plugin_utils.support.parts import Part, cut, gather_folder, name_host_folder
 from ..plugin_utils.windows import evidence, model, observe, prove
 from ..plugin_utils.windows.action import WindowsAction
 from ..plugin_utils.windows.desired import INFO, build_desired_for_info
@@ -79,7 +78,7 @@ class ActionModule(WindowsAction):
             # What was read before is worth keeping.
             problem = redactor.redact_message(str(error))
         if not self._task.check_mode:
-            folder = str(gather_folder() / "hosts" / re.sub(r"[^\w.-]", "_", host))
+            folder = str(gather_folder() / name_host_folder(host))
             for part in parts:
                 write_whole(folder, part.path, part.text.encode("utf-8", "replace"))
         return {"parts": [part.as_dict() for part in parts], "problem": problem}

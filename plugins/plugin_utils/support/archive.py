@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from ..base.redaction.redactor import Redactor
-from .parts import MEBIBYTE, Missing, Part, fit
+from .parts import MEBIBYTE, Missing, Part, fit, name_host_folder
 
 # Lines about what is missing; the archive has all of them.
 _NAMED = 20
@@ -75,7 +75,7 @@ def list_unread(hosts: Sequence[Mapping[str, Any]]) -> Iterator[Missing]:
             yield Missing(f"host {host['name']}", str(host["problem"]))
         for part in host.get("parts") or ():
             if part.get("problem"):
-                yield Missing(f"hosts/{host['name']}/{part['path']}", str(part["problem"]))
+                yield Missing(f"{name_host_folder(str(host['name']))}/{part['path']}", str(part["problem"]))
 
 
 def explain(files: Sequence[Part], missing: Sequence[Missing], hosts: Sequence[str], path: str | None) -> list[str]:

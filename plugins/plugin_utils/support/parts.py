@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from ansible import constants
 
@@ -20,6 +21,13 @@ MEBIBYTE = 1 << 20
 def gather_folder() -> Path:
     """Where a run keeps the files for its archive: in the directory that Ansible makes for each run, and removes at its end."""
     return Path(vars(constants)["DEFAULT_LOCAL_TMP"]) / "kubewin-gather"
+
+
+def name_host_folder(host: str) -> str:
+    """The folder of a host in the archive, another one for each inventory name."""
+    name = quote(host, safe="")
+    # Dots alone name another folder.
+    return f"hosts/{name if name.strip('.') else name.replace('.', '%2E')}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,13 @@ from __future__ import annotations
 import random
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.support.archive import explain
-from ansible_collections.kubewin.csi.plugins.plugin_utils.support.parts import Missing, Part, cut, fit
+from ansible_collections.kubewin.csi.plugins.plugin_utils.support.parts import (
+    Missing,
+    Part,
+    cut,
+    fit,
+    name_host_folder,
+)
 
 
 def test_a_file_keeps_its_end_from_the_beginning_of_a_line() -> None:
@@ -61,3 +67,11 @@ def test_the_summary_names_what_is_missing_and_the_archive() -> None:
     assert explain([], unread, ["win-1"], None)[0] == "Would gather 0 files (0.0 MiB) of 1 Windows host."
     many = explain([], [Missing(str(number), "") for number in range(50)], [], None)
     assert "  and 30 more, see summary.json" in many
+
+
+def test_each_host_has_a_folder_of_its_own() -> None:
+    names = ["win-1.example.com", "win:1", "win/1", "win 1", "win_1", "win%3A1", "..", "%2E%2E"]
+    folders = [name_host_folder(name) for name in names]
+    assert folders[0] == "hosts/win-1.example.com"
+    assert len(set(folders)) == len(names)
+    assert [folder for folder in folders if folder.count("/") != 1 or folder.endswith("/..")] == []
