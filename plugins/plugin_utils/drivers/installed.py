@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from ..base.grouped import group_values
@@ -117,3 +118,18 @@ def find_node_plugins(client: Client, *, own_only: bool = False) -> dict[str, tu
         for key, driver in DRIVERS.items()
     }
     return {key: names for key, names in plugins.items() if names}
+
+
+def find_namespace(client: Client, driver: Driver) -> str:
+    """The namespace of a driver: of this collection's node plugin, else of the controller. Upstream's without both, or if they may not be read."""
+    try:
+        observed = map(ObservedDaemonSet.from_object, client.list(kinds.DAEMON_SET).items)
+        own = (
+            item.namespace for item in observed if item.managed_by == MANAGER and item.is_node_plugin_of(driver.name)
+        )
+        controllers = (str(item["metadata"]["namespace"]) for item, _container in list_controllers(client, driver))
+        return next(chain(own, controllers), driver.namespace)
+    except ClusterError as error:
+        if error.status != 403:
+            raise
+        return driver.namespace

@@ -13,6 +13,7 @@ from typing import Any
 from ..base.redaction.redactor import Redactor
 from ..base.text import join_lines
 from ..catalog.base import Driver
+from ..drivers.installed import find_namespace
 from ..drivers.observe import find_missing_deploy_rules
 from ..kube import kinds
 from ..kube.client import Client
@@ -87,7 +88,7 @@ def list_missing_rules(client: Client, drivers: Iterable[Driver]) -> dict[str, l
     """The rules of shipped ClusterRoles that this account lacks for the playbooks with these drivers, by role. Raises ClusterError."""
     missing = find_missing_rules(client, [("kubewin-preflight", None), ("kubewin-csi", None)])
     for driver in drivers:
-        missing |= find_missing_deploy_rules(client, driver, driver.namespace)
+        missing |= find_missing_deploy_rules(client, driver, find_namespace(client, driver))
     return {role: [need.rule() for need in needs] for (role, _namespace), needs in missing.items()}
 
 

@@ -9,8 +9,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import choose_driver, find_controllers
+from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.installed import (
+    choose_driver,
+    find_controllers,
+    find_namespace,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+from unit.plugins.plugin_utils.drivers.worlds import daemon_set
 
 OPTION = "kubewin_drivers"
 
@@ -52,3 +59,30 @@ def test_two_controllers_are_named_and_the_run_asks_for_one() -> None:
 def test_without_a_controller_no_driver_is_assumed() -> None:
     with pytest.raises(ClusterError, match="the cluster has no controller of a known driver, expected one"):
         choose_driver(controllers(APP), OPTION, "controller")
+
+
+@pytest.mark.parametrize(
+    ("plugins", "deployments", "namespace"),
+    [
+        ([], [], "vmware-system-csi"),
+        ([], [deployment("vsphere-csi-controller", "openshift-cluster-csi-drivers")], "openshift-cluster-csi-drivers"),
+        (
+            [daemon_set("ours", home="storage", labels={"app.kubernetes.io/managed-by": "kubewin.csi"})],
+            [deployment("vsphere-csi-controller", "openshift-cluster-csi-drivers")],
+            "storage",
+        ),
+        (None, [], "vmware-system-csi"),
+    ],
+    ids=["neither", "the controller's", "the plugin's", "it may not be read"],
+)
+def test_a_driver_is_in_the_namespace_of_its_plugin_or_controller(
+    plugins: list[dict[str, Any]] | None, deployments: list[dict[str, Any]], namespace: str
+) -> None:
+    def list_items(kind: kinds.Kind, place: str | None = None) -> Any:
+        if plugins is None:
+            raise ClusterError("daemonsets is forbidden", "forbidden", 403)
+        items = plugins if kind == kinds.DAEMON_SET else deployments
+        return SimpleNamespace(items=[item for item in items if place in (None, item["metadata"]["namespace"])])
+
+    client: Any = SimpleNamespace(list=list_items)
+    assert find_namespace(client, DRIVERS["vsphere"]) == namespace
