@@ -15,3 +15,5 @@ SETS_DEFAULT_CLASS_LATER = (1, 26)
 TAKES_NEWEST_DEFAULT_CLASS = (1, 26)
 # Pod Security exempts pods of Windows from what only Linux has (check_allowPrivilegeEscalation.go, check_capabilities_restricted.go).
 EXEMPTS_WINDOWS_PODS = (1, 25)
+# The newest minor release against which the rules of preflight and this table were compared. Later ones may differ.
+NEWEST = (1, 36)

@@ -10,6 +10,7 @@ from collections.abc import Container, Iterable, Mapping
 
 from ..base.grouped import group_values
 from ..catalog import wmco
+from ..catalog.kubernetes import NEWEST
 from ..catalog.translation import REGIONS, ZONES
 from ..kube.node import BUILD_LABEL
 from .facts.fields import ASSUMED_OF_DRIVERS
@@ -53,6 +54,10 @@ _GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
             "service of Windows",
         ),
     ),
+    "release": (
+        f"Kubernetes starts pods as in {'.'.join(map(str, NEWEST))}, the newest release that this collection knows",
+        ("release of Kubernetes",),
+    ),
     # Everything else, so that no kind of dependency is left out.
     "fields": ("Fields that the report does not read keep no pod from starting", ()),
 }  # fmt: skip
@@ -66,6 +71,7 @@ _PLURALS = {
     "SecretProviderClass": "SecretProviderClasses",
     "SMB server with several Secrets": "SMB servers with several Secrets",
     "service of Windows": "services of Windows",
+    "release of Kubernetes": "releases of Kubernetes",
 }
 _NAMED = 3
 
@@ -77,6 +83,8 @@ def collect_assumptions(
     names: dict[str, dict[str, dict[str, None]]] = {group: defaultdict(dict) for group in _GROUPS}
     workloads: dict[str, dict[str, None]] = defaultdict(dict)
     of_nodes = [*_list_service_lists(index)]
+    if index.kubernetes is not None and index.kubernetes.minor > NEWEST:
+        of_nodes.append(("release of Kubernetes", ".".join(map(str, index.kubernetes.minor))))
     secrets = group_values(
         (volume.source.server, volume.source.secret) for volume in volumes.by_key.values() if volume.source.secret
     )

@@ -49,6 +49,7 @@ CHECKS: Mapping[str, str] = {
     "nodes": "kubectl get nodes -l kubernetes.io/os=windows --show-labels",
     "disks": "kubectl get volumeattachments && kubectl get pvc -A -o custom-columns=NAME:.metadata.name,SOURCE:.spec.dataSource.name,PV:.spec.volumeName",
     "references": "kubectl get secrets,configmaps -A",
+    "release": "kubectl version",
     "fields": "kubectl explain pod.spec --recursive",
 }
 

@@ -65,6 +65,18 @@ def test_that_replaced_nodes_have_csi_proxy_is_assumed_where_a_driver_uses_it() 
         assert (message in assumed(report)["references"]) == is_assumed
 
 
+@pytest.mark.parametrize(
+    ("running", "target", "is_assumed"), [("1.36.3", "", False), ("1.36.3", "1.37", True), ("1.37.0", "", True)]
+)
+def test_a_kubernetes_that_is_newer_than_the_catalog_is_an_assumption(
+    running: str, target: str, is_assumed: bool
+) -> None:
+    world = healthy().copy()
+    world.kubernetes = f"v{running}"
+    report = evaluate(world.snapshot(), Target(kubernetes=target))
+    assert ("1 release of Kubernetes (1.37)" in assumed(report).get("release", "")) == is_assumed
+
+
 @pytest.mark.parametrize(("server", "is_assumed"), [("first", True), ("second", False)])
 def test_that_an_smb_server_has_one_user_is_assumed_where_its_shares_have_several_secrets(
     server: str, is_assumed: bool
@@ -202,7 +214,7 @@ def test_the_parameters_of_a_class_are_assumed_until_it_has_made_a_volume() -> N
     references = assumed(evaluate(world.snapshot()))["references"]
     assert "diskformat of PersistentVolumeClaim shop/x" in references
     assert "csi.storage.k8s.io/node-publish-secret-name of PersistentVolumeClaim shop/x" in references
-    converted = volume(world, "pv-converted", csi(VSPHERE.name, "fcd-converted"), storage_class="made")
+    converted = volume(world, "pv-converted", csi(VSPHERE.name, "fcd-converted"), "converted", storage_class="made")
     converted["metadata"]["annotations"]["pv.kubernetes.io/provisioned-by"] = VSPHERE.name
     assert "diskformat" in assumed(evaluate(world.snapshot()))["references"]
     volume(world, "pv-made", csi(VSPHERE.name, "fcd-made"), storage_class="made", provisioned_by=VSPHERE.name)
