@@ -110,7 +110,8 @@ class HandoverExecutor:
             if owner is None:
                 installed_plugin = item
             else:
-                theirs.append(replace(self._read_side(item, nodes), owner=owner))
+                deleting = observed.deleting or self._is_namespace_deleted(observed.namespace)
+                theirs.append(replace(self._read_side(item, nodes), owner=owner, deleting=deleting))
         own_plugin = installed_plugin or self._definition
         record_of = self._read_record()
         waiting = WaitingNode.from_object(installed_plugin) if installed_plugin is not None else None
@@ -140,6 +141,10 @@ class HandoverExecutor:
                 if pod["spec"].get("nodeName") in reasons
             },
         )
+
+    def _is_namespace_deleted(self, name: str) -> bool:
+        namespace = self._client.get(kinds.NAMESPACE, name)
+        return namespace is not None and "deletionTimestamp" in namespace["metadata"]
 
     def read_daemon_set(self, namespace: str, name: str) -> Object:
         """A DaemonSet that must be there."""

@@ -52,6 +52,7 @@ class HandoverSide:
     """One of the two node plugins.
 
     mode: how it reaches the host. exclusions: by Node, why its DaemonSet puts no pod there. pods: by Node, the pod's name. owner: whose it is.
+    deleting: its DaemonSet or its namespace is being deleted.
     """
 
     namespace: str
@@ -60,6 +61,7 @@ class HandoverSide:
     exclusions: Mapping[str, str] = field(default_factory=dict)
     pods: Mapping[str, str] = field(default_factory=dict)
     owner: Owner = _OURS
+    deleting: bool = False
 
     @property
     def path(self) -> str:
@@ -133,6 +135,11 @@ def _plan_handover_to_platform(state: HandoverState, replace: str) -> Handover:
             f"several DaemonSets provide {driver.name}: {listed}. Name the one to take over with kubewin_replace"
         )
     other_side = named[0]
+    if other_side.deleting:
+        return _refuse(
+            f"DaemonSet {other_side.path} is being deleted, and its pods with it: nodes that it takes over would be without a node plugin. "
+            "Enable it on the platform again, then run again",
+        )
     nodes = tuple(name for name in state.nodes if name in own_side.pods or name not in own_side.exclusions)
     if state.waiting in state.nodes:
         # A run was interrupted there; this node is finished before any other one is changed.
@@ -172,6 +179,12 @@ def _plan_handover_to_kubewin(state: HandoverState, replace: str) -> Handover:
             )
         return _refuse(
             f"DaemonSet {replace} does not provide {driver.name} on Windows nodes{_describe_candidates(state)}"
+        )
+    # Once begun, the run itself deletes it and keeps its pods.
+    if named is not None and named.deleting and not state.begun:
+        return _refuse(
+            f"DaemonSet {replace} is being deleted, and its pods with it, so no node keeps them until its turn. Wait until it is gone, then "
+            f"run enable_csi with kubewin_drivers={driver.key}",
         )
     if named is not None and named.owner.recreates:
         return _refuse(

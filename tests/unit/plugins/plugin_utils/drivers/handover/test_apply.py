@@ -125,3 +125,14 @@ def test_a_hand_over_keeps_its_lease_if_a_write_was_not_answered(
     assert (
         f"/apis/coordination.k8s.io/v1/namespaces/{HOME}/leases/kubewin-handover-vsphere" in store.things
     ) != answered
+
+
+@pytest.mark.parametrize("place", ["the DaemonSet", "its namespace", "neither"])
+def test_the_other_plugin_is_going_where_it_or_its_namespace_is_being_deleted(place: str) -> None:
+    store, now = ObjectStore(), {"deletionTimestamp": "2026-11-27T18:00:00Z"}
+    store._put(f"/api/v1/namespaces/{HOME}", {"metadata": {"name": HOME, **(now if place == "its namespace" else {})}})
+    theirs = daemon_set("theirs", **(now if place == "the DaemonSet" else {}))
+    store._put("/apis/apps/v1/daemonsets/theirs", theirs)
+    store._put("/version", {"metadata": {}, "gitVersion": "v1.36.3"})
+    executor = HandoverExecutor(client_of(store), VSPHERE, None, lambda _line: None)
+    assert [side.deleting for side in executor.observe().theirs] == [place != "neither"]

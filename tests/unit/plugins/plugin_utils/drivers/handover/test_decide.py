@@ -196,3 +196,21 @@ def test_the_awaited_node_is_recorded_with_the_runs_whose_sockets_are_closed() -
 def test_the_mode_is_what_the_pods_mount() -> None:
     assert detect_mode(daemon_set("x")) == "host_process"
     assert detect_mode(daemon_set("x", path="\\\\.\\pipe\\csi-proxy-volume-v1")) == "csi_proxy"
+
+
+@pytest.mark.parametrize(
+    ("direction", "remedy"),
+    [("to_platform", "Enable it on the platform again"), ("to_kubewin", "run enable_csi with kubewin_drivers=vsphere")],
+)
+def test_no_node_goes_to_or_from_a_plugin_that_is_being_deleted(direction: Direction, remedy: str) -> None:
+    deleted = dataclasses.replace(they(HELM, *NODES), deleting=True)
+    made = plan_handover(direction, scene(side("ours", *NODES), deleted), THEIRS)
+    assert made.nodes == ()
+    assert made.refusal.startswith(f"DaemonSet {THEIRS} is being deleted")
+    assert remedy in made.refusal
+
+
+def test_a_hand_over_continues_that_was_killed_while_the_other_plugin_was_deleted() -> None:
+    deleted = dataclasses.replace(they(HELM, *NODES), deleting=True)
+    made = plan_handover("to_kubewin", scene(side("ours"), deleted, begun=THEIRS), THEIRS)
+    assert (made.refusal, made.nodes) == ("", NODES)
