@@ -22,7 +22,7 @@ PEM = re.compile(
 )
 # The end of a line; in a quoted text, where what follows can be a line of its own.
 LINE_END = re.compile(
-    r"""(\n|\\{1,40}r\\{1,40}n|\\{1,40}n(?:\\{1,40}t)*(?=\\{1,40}n|[ ]|[\[<#-]|[\w.$-]{1,80}(?:\\{0,40}["'])?[ ]?[:=][ ]))"""
+    r"""(\n|\\{1,40}r\\{1,40}n|\\{1,40}n(?:\\{1,40}t)*(?=\\{1,40}n|[ ]|[\[<#]|[\w.$-]{1,80}(?:\\{0,40}["'])?[ ]?[:=][ ]))"""
 )
 # The begin of a line of a log: klog, CRI's prefix, zap, logfmt of containerd, csv of others. It begins a new entry.
 HEADER = re.compile(
@@ -31,7 +31,9 @@ HEADER = re.compile(
 )
 
 # A name, and whether it is a flag or an element of XML.
-NAME = re.compile(r"(?P<lead></?(?:[\w.-]+:)?|(?<![\w$./@-])[-/]*)(?P<name>[\w$@.][\w$./@-]*)")
+NAME = re.compile(
+    r"(?P<lead></?(?:[\w.-]+:)?|(?<=\\[nrt])-+|(?<![\w$./@-])[-/]*)(?!(?<=\\)[nrt]-)(?P<name>[\w$@.][\w$./@-]*)"
+)
 # What stands between a name and its value.
 SIGN = re.compile(
     rf"""(?:\[\w{{0,20}}\])?(?:{_QUOTE})?[ \t]*(?::=|[=-]>|==?|:)[ \t]*   # password: x, "password": "x", password => x
