@@ -16,6 +16,13 @@ class FormatError(ValueError):
     """It is not of that form; says where, what was found and what is expected."""
 
 
+class LaterFormatError(FormatError):
+    """A later release wrote it."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"{why}: a later release wrote it; run that release")
+
+
 def serialize(record: Any) -> dict[str, Any]:
     """The fields of a dataclass in JSON's types. A record inside it that has as_dict() is what that returns."""
     return {field.name: _serialize_value(getattr(record, field.name)) for field in fields(record)}
@@ -37,7 +44,10 @@ def read(kind: Any, text: str, schema: int) -> Any:
         raise FormatError(f"it is not JSON ({error})") from error
     if not isinstance(data, dict) or "schema" not in data:
         raise FormatError("it has no schema version")
-    if (version := data.pop("schema")) != schema:
+    version = data.pop("schema")
+    if isinstance(version, int) and version > schema:
+        raise LaterFormatError(f"its schema version is {version}, expected {schema}")
+    if version != schema:
         raise FormatError(f"its schema version is {version}, expected {schema}")
     return restore(kind, data)
 
@@ -52,9 +62,7 @@ def restore(kind: Any, data: Any) -> Any:
         raise FormatError(str(error)) from error
     if unknown := next(_list_unknown_fields(data, record), ""):
         # Ignored, it would be lost with the next write.
-        raise FormatError(
-            f"it has the field {unknown}, which this release does not know, expected a record of this release"
-        )
+        raise LaterFormatError(f"it has the field {unknown}, which this release does not know")
     return record
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ..base.grouped import group_values
-from ..base.stored import FormatError
+from ..base.stored import FormatError, LaterFormatError
 from ..kube.client import Client
 from ..kube.errors import ClusterError
 from ..kube.store import LIMIT, ConfigMaps
@@ -63,8 +63,8 @@ class Records:
         if bad and not unfinished:
             unreadable = "; ".join(f"{where}: {why}" for where, why in sorted(bad.items()))
             raise ClusterError(
-                f"claim {namespace}/{claim} may have an unreadable record: {unreadable}. Restore it from its other copy, or "
-                "move it away if no conversion needs it.",
+                f"claim {namespace}/{claim} may have an unreadable record: {unreadable}. If it was edited by hand, restore it "
+                "from its other copy, or move it away if no conversion needs it.",
                 "record_unreadable",
             )
         self.warnings += [f"{where} cannot be read: {why}" for where, why in sorted(bad.items())]
@@ -103,6 +103,10 @@ def _write_copy(store: ConfigMaps, record: ConversionRecord) -> None:
     def refuse_later(text: str) -> None:
         try:
             current = from_json(text)
+        except LaterFormatError as error:
+            raise ClusterError(
+                f"{store.describe_place(name)} was written by another run: {error}", "taken_over"
+            ) from error
         except FormatError:
             return
         if current.generation >= record.generation:

@@ -39,8 +39,8 @@ class Baselines:
             return None if text is None else from_json(text)
         except FormatError as error:
             raise ClusterError(
-                f"the baseline of {claim} cannot be read: {self.describe_location(claim)}: {error}. Remove it "
-                "(forget=true), then record a new one.",
+                f"the baseline of {claim} cannot be read: {self.describe_location(claim)}: {error}. If it was edited by hand, "
+                "remove it (forget=true), then record a new one.",
                 "baseline_unreadable",
             ) from error
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from ..base.stored import FormatError
+from ..base.stored import FormatError, LaterFormatError
 from ..kube.client import Client
 from ..kube.errors import ClusterError
 from ..kube.store import LIMIT, ConfigMaps
@@ -45,8 +45,8 @@ class JournalStore:
             return None if text is None else from_json(text)
         except FormatError as error:
             raise ClusterError(
-                f"the journal of upgrade {self._name} cannot be read: {self.location}: {error}. Restore it; or, if no node "
-                "is being upgraded (no cordon or taint of this collection), delete it and start again",
+                f"the journal of upgrade {self._name} cannot be read: {self.location}: {error}. If it was edited by hand, restore "
+                "it; or, if no node is being upgraded (no cordon or taint of this collection), delete it and start again",
                 "journal_unreadable",
             ) from error
 
@@ -57,9 +57,9 @@ class JournalStore:
             try:
                 journals.append(from_json(text))
             except FormatError as error:
-                self.warnings.append(
-                    f"{self._maps.describe_place(name)} may be the journal of an unfinished upgrade, and cannot be read: {error}"
-                )
+                warning = f"{self._maps.describe_place(name)} may be the journal of an unfinished upgrade, and cannot be read: {error}"
+                if warning not in self.warnings:
+                    self.warnings.append(warning)
         return [journal for journal in journals if journal.name != self._name and journal.state != "finished"]
 
     def keep(self, journal: Journal) -> Journal:
@@ -77,6 +77,8 @@ class JournalStore:
         """Refuse to replace the journal of a later run."""
         try:
             current = from_json(text)
+        except LaterFormatError as error:
+            raise ClusterError(f"{self.location} was taken over by a later run: {error}", "taken_over") from error
         except FormatError:
             return
         if (current.generation, current.sequence) > (journal.generation, journal.sequence) or (

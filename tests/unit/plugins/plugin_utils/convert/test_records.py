@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import replace
 from typing import Any
@@ -62,6 +63,19 @@ def test_an_unreadable_copy_is_reported_and_the_other_one_used() -> None:
     assert records.find("shop", "data-db-0") == written
     (warning,) = records.warnings
     assert "cannot be read: it is not JSON" in warning
+
+
+def test_the_record_of_a_later_release_is_not_replaced() -> None:
+    store = ObjectStore()
+    records = both(store)
+    written = records.write(record(), "now")
+    place = path(written, SPACES[0])
+    text = json.dumps({**json.loads(store.things[place]["data"]["record.json"]), "new": True})
+    store.request("PATCH", place, {"metadata": {}, "data": {"record.json": text}})
+    with pytest.raises(ClusterError, match="run that release") as over:
+        records.write(written.move_to("done"), "later")
+    assert over.value.reason == "taken_over"
+    assert store.things[place]["data"]["record.json"] == text
 
 
 def test_when_no_copy_can_be_read_nothing_is_done() -> None:

@@ -145,6 +145,19 @@ def test_a_run_that_was_taken_over_writes_nothing_more() -> None:
     assert over.value.reason == "taken_over"
 
 
+@pytest.mark.parametrize("change", [{"generation": 2, "new": True}, {"schema": 2}])
+def test_a_run_that_a_later_release_took_over_writes_nothing_more(change: dict[str, Any]) -> None:
+    store = ObjectStore()
+    pages = JournalStore(client_of(store), "kubewin", "first")
+    first = pages.keep(journal())
+    text = json.dumps({**json.loads(store.things[PAGE]["data"]["journal.json"]), **change})
+    store.request("PATCH", PAGE, {"metadata": {}, "data": {"journal.json": text}})
+    with pytest.raises(ClusterError, match=r"taken over by a later run: .* run that release") as over:
+        pages.keep(replace(first, why="still here"))
+    assert over.value.reason == "taken_over"
+    assert store.things[PAGE]["data"]["journal.json"] == text
+
+
 def test_a_label_that_a_user_adds_prevents_no_write() -> None:
     store = ObjectStore()
     pages = JournalStore(client_of(store), "kubewin", "first")
@@ -161,5 +174,8 @@ def test_an_unreadable_journal_of_another_upgrade_is_a_warning() -> None:
     assert other.find_unfinished() == []
     place = "ConfigMap kubewin/kubewin-upgrade-first"
     assert other.warnings == [
-        f"{place} may be the journal of an unfinished upgrade, and cannot be read: its schema version is 99, expected 1"
+        f"{place} may be the journal of an unfinished upgrade, and cannot be read: its schema version is 99, expected 1: a later "
+        "release wrote it; run that release"
     ]
+    assert other.find_unfinished() == []
+    assert len(other.warnings) == 1
