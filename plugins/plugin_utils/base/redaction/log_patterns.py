@@ -57,10 +57,10 @@ COMMAND = re.compile(
     |plink(?:\.exe)?\s|psexec(?:64)?(?:\.exe)?\s|sqlcmd\s|runas\s|echo\s+(?=\S+\s*\|)
     |nssm(?:\.exe)?\s+set\s+\S+\s+(?:AppEnvironment(?:Extra)?|ObjectName)\s|docker\s+login\s|az\s+login\s|vault\s+login\s
     |(?:network|ps)credential\s*\(?|convertto-securestring\s|kubectl\s+create\s+secret\s|add-computer\s|autologon\s
-    |bitsadmin\s+/set\w+\s|\blogin\s+\S+\s+password\s|\bpassword\s+51:b:)
+    |mysql\w{{0,9}}\s(?=(?:[^\n]{{0,200}}\s)?-p\S)|bitsadmin\s+/set\w+\s|\blogin\s+\S+\s+password\s|\bpassword\s+51:b:)
     |\b(?P<type>(?-i:REG_[A-Z_]*))\s*                                                     # a value of the registry
-    |(?<![\w./\\-])(?:(?:-u|-p|-pw|-w|-k|/p|/rp|/u|/w|--?pass)(?:[:=\s"'`]|$)|--(?:proxy-)?user(?:\s|$))   # a flag
-    |(?<![\w./\\-])(?:-[a-z]?u|--(?:proxy-)?user=)(?:{_QUOTE})?(?=(?![^\s:]*system:)[^\s:]+:(?!//)\S)  # -uNAME:SECRET
+    |(?<![\w./\\-])(?:(?:-[fiklsv]{{0,4}}u|-p|-pw|-w|-k|/p|/rp|/u|/w|--?pass)(?:[:=\s"'`]|$)|--(?:proxy-)?user(?:\s|$))   # a flag
+    |(?<![\w./\\-])(?:-[a-z]{{0,4}}u|--(?:proxy-)?user=)(?:{_QUOTE})?(?=(?![^\s:]{{0,99}}system:)[^\s:]{{1,99}}:(?!//)\S)  # -uNAME:SECRET
     |(?<![\w.-])(?:bearer|basic|negotiate|ntlm|digest|sharedkey(?:lite)?):?[ \t]+             # a scheme of HTTP authentication
     (?=\S)(?!(?:auth\w*|tokens?|realm|credentials?|access|is|was|not|scheme|type|error|failed|and|or|for|in|to|from|of)[.,:]?(?:\s|$))
     |\b(?:pass(?:word|wd|phrase|code)|token|api[ _-]?key|pin)(?:\s+(?:is|was|of|=))*[ \t]*   # the password is "x", Password [x]

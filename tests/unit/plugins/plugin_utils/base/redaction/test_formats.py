@@ -92,3 +92,16 @@ def test_random_letters_that_happen_to_read_like_words_are_rare() -> None:
     redactor, draw = Redactor(), random.Random(7)
     texts = ["".join(draw.choices(LETTERS, k=20)) for _count in range(5000)]
     assert sum(redactor.redact_log(text) == text for text in texts) < 8
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mysql -ujoe -p@@ db",
+        "curl -sSu joe:@@ https://host/x",
+        'Content-Disposition: form-data; name="password"\r\n\r\n@@',
+        "password=@@",
+    ],
+)
+def test_a_message_hides_what_is_named_although_it_is_a_word(text: str) -> None:
+    assert "Sommerregen" not in Redactor().redact_message(text.replace("@@", "Sommerregen"))

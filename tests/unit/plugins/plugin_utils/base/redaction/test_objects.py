@@ -146,7 +146,8 @@ def test_every_kind_that_gather_reads_is_listed() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["\\", '"', "[", "{", "a@", "password=[", "<a ", "%41", "net use * ", "'a'", "a.b-", "pods/", '\\"', "x=1,"]
+    "text",
+    ["\\", '"', "[", "{", "a@", "password=[", "<a ", "%41", "net use * ", "'a'", "a.b-", "pods/", '\\"', "x=1,", ",-u"],
 )
 def test_no_text_takes_long(text: str) -> None:
     """A host may write anything into its logs: 30,000 characters of one pattern are no work."""
