@@ -135,7 +135,8 @@ def _plan_handover_to_platform(state: HandoverState, replace: str) -> Handover:
             f"several DaemonSets provide {driver.name}: {listed}. Name the one to take over with kubewin_replace"
         )
     other_side = named[0]
-    if other_side.deleting:
+    # A node that waits for it is finished first, or gets its former plugin back.
+    if other_side.deleting and state.waiting not in state.nodes:
         return _refuse(
             f"DaemonSet {other_side.path} is being deleted, and its pods with it: nodes that it takes over would be without a node plugin. "
             "Enable it on the platform again, then run again",
@@ -183,7 +184,7 @@ def _plan_handover_to_kubewin(state: HandoverState, replace: str) -> Handover:
     # Once begun, the run itself deletes it and keeps its pods.
     if named is not None and named.deleting and not state.begun:
         return _refuse(
-            f"DaemonSet {replace} is being deleted, and its pods with it, so no node keeps them until its turn. Wait until it is gone, then "
+            f"DaemonSet {replace} is being deleted, and its pods with it, so nodes lose them before their turn. Wait until it is gone, then "
             f"run enable_csi with kubewin_drivers={driver.key}",
         )
     if named is not None and named.owner.recreates:

@@ -210,6 +210,14 @@ def test_no_node_goes_to_or_from_a_plugin_that_is_being_deleted(direction: Direc
     assert remedy in made.refusal
 
 
+def test_a_node_that_waits_for_a_plugin_that_is_being_deleted_is_finished_or_gets_its_former_one() -> None:
+    deleted = dataclasses.replace(they(HELM, *NODES), deleting=True)
+    state = scene(side("ours", *NODES[1:]), deleted, waiting=NODES[0])
+    assert plan_handover("to_platform", state, THEIRS).nodes[0] == NODES[0]
+    # Of the next one it is refused.
+    assert plan_handover("to_platform", dataclasses.replace(state, waiting=""), THEIRS).refusal
+
+
 def test_a_hand_over_continues_that_was_killed_while_the_other_plugin_was_deleted() -> None:
     deleted = dataclasses.replace(they(HELM, *NODES), deleting=True)
     made = plan_handover("to_kubewin", scene(side("ours"), deleted, begun=THEIRS), THEIRS)
