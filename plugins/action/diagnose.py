@@ -36,7 +36,7 @@ from ..plugin_utils.support.diagnose import (
     is_passed,
     render,
 )
-from ..plugin_utils.support.observe import list_failed_mounts, list_missing_rules, read_workload
+from ..plugin_utils.support.observe import lacks_windows_nodes, list_failed_mounts, list_missing_rules, read_workload
 from ..plugin_utils.support.workload import describe_workload
 
 # Package of the index, and the module by which it is there.
@@ -106,7 +106,7 @@ class ActionModule(ClusterAction):
             lacking = list_missing_rules(client, drivers)
             if options["workload"] and readiness:
                 report["workload"] = read_workload(client, options["workload"], readiness)
-            report["is_without_nodes"] = not client.list_windows_nodes()
+            report["is_without_nodes"] = lacks_windows_nodes(client)
             return ClusterFacts(lacking=lacking, events=list_failed_mounts(client), **report)
         except ClusterError as error:
             return ClusterFacts(problem=str(error), **report)

@@ -36,6 +36,7 @@ from ..plugin_utils.kube.kinds import Kind
 
 # Seconds for the end of the pods of all plugins; a run that follows continues.
 _TIMEOUT = 300.0
+_KEPT_KINDS = (kinds.CSI_DRIVER, kinds.CONFIG_MAP)
 
 
 class ActionModule(ClusterAction):
@@ -60,8 +61,8 @@ class ActionModule(ClusterAction):
             lines = [f"{drivers or 'node plugins of this collection'}: no objects in the cluster"]
         lines += [f"kept: {text}" for text in kept]
         if self.result.get("namespaces"):
-            kept = f"kept: namespace {', '.join(self.result['namespaces'])}, claims, volumes"
-            lines.append(kept if csi_proxy else f"{kept}, csi-proxy")
+            rest = f"kept: namespace {', '.join(self.result['namespaces'])}, claims, volumes"
+            lines.append(rest if csi_proxy else f"{rest}, csi-proxy")
         # The play that removes csi-proxy comes after this one, and prints the command.
         needs_real_run = self.check_mode and names and not (csi_proxy and self.inputs["windows"])
         self.result.update(lines=lines, next=["remove"] if needs_real_run else [])
@@ -135,6 +136,11 @@ class ActionModule(ClusterAction):
     def _choose_drivers(self, client: Client) -> list[str]:
         """The only driver of which this collection has objects, also after a removal that was interrupted; none without objects."""
         applied = {key: list_applied_objects(client, driver) for key, driver in DRIVERS.items()}
+        # What an earlier run kept for others is no installation.
+        installed = {
+            key: objects for key, objects in applied.items() if any(kind not in _KEPT_KINDS for kind, _item in objects)
+        }
+        applied = installed or applied
         first = {
             key: (f"{objects[0][0].kind} {objects[0][1]['metadata']['name']}",)
             for key, objects in applied.items()

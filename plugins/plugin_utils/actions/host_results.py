@@ -104,7 +104,10 @@ class HostResult:
         """For O(hosts) of gate and preflight_info; only why, if it was not read or not matched: it may be another machine than its name says."""
         state = self.state
         if self.is_skipped or state is None or not self.is_matched:
-            return {"node": self.node, "reason": self.unmatched or self.latest.message}
+            return {
+                "node": self.node,
+                "reason": self.unmatched or self.latest.message or "it was not matched to a Node",
+            }
         return {
             "node": self.node,
             "observed_at": state.observed_at,

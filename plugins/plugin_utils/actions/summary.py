@@ -154,8 +154,10 @@ def render_summary(summary: RunSummary, ended: Sequence[str] = (), *, check: boo
     nodes = summary.nodes
     # A slice of an AWX job has few of a cluster's hosts. Without any host, each node has its reason.
     has_hosts = any(row.host for row in nodes)
-    elsewhere = [row for row in nodes if has_hosts and row.host is None and row.verdict == "not checked"]
-    host_rows = [row for row in nodes if row not in elsewhere]
+    elsewhere: list[NodeRow] = []
+    host_rows: list[NodeRow] = []
+    for row in nodes:
+        (elsewhere if has_hosts and row.host is None and row.verdict == "not checked" else host_rows).append(row)
     table = render_table(
         ("NODE", "HOST", "CSI-PROXY", "VERDICT", "WHY"),
         [[row.node or "-", row.host or "-", row.csi_proxy, _show_verdict(row.verdict), row.why] for row in host_rows],

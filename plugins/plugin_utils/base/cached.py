@@ -18,7 +18,7 @@ def cached_method(
     method: Callable[Concatenate[_Owner, _Arguments], _Result],
 ) -> Callable[Concatenate[_Owner, _Arguments], _Result]:
     """functools.cache for a method with hashable arguments: its results are kept as long as its object, and no cycle comes of it."""
-    name = f"results of {method.__name__}"
+    name = f"results of {method.__qualname__}"
 
     @wraps(method)
     def find_result(self: _Owner, /, *arguments: _Arguments.args, **options: _Arguments.kwargs) -> _Result:

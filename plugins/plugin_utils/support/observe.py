@@ -129,6 +129,16 @@ def list_failed_mounts(client: Client) -> list[tuple[str, str, str]]:
     return mounts
 
 
+def lacks_windows_nodes(client: Client) -> bool:
+    """Whether the cluster has no Windows Node; false where this account may not list them, which is a missing right."""
+    try:
+        return not client.list_windows_nodes()
+    except ClusterError as error:
+        if error.status != 403:
+            raise
+        return False
+
+
 def _list_events(client: Client, selector: str, namespace: str | None = None) -> Sequence[Object]:
     """Events, none where this account may not list them."""
     try:

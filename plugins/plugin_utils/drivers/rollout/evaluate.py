@@ -210,7 +210,7 @@ def _evaluate_node(
     problems += _check_registration(picture, node, pod)
     problems += _check_other_providers(daemon_set, picture, node)
     notes = ["cordoned; the plugin runs, but workloads are not scheduled here"] if node.cordoned else []
-    notes += ["the host was not read; a volume was proven there"] if proven else []
+    notes += ["not everything was read on the host; a volume was proven there"] if proven else []
     return NodeEvaluation(node=node.name, pod=pod.name if pod else "", problems=tuple(problems), notes=tuple(notes))
 
 

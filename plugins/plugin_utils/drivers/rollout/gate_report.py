@@ -109,7 +109,7 @@ def build_gate_result(
         message = f"green: {names}" if names else "there is no node to check, which allow_zero_nodes accepts"
         return GateResult(message, whole)
     if verdict == "unproven" and accepts:
-        return GateResult(f"accepted although not every host was read:\n{text}", whole)
+        return GateResult(f"accepted although not everything was read:\n{text}", whole)
     if check_mode:
         return GateResult(f"would fail now:\n{text}", whole)
     message = "\n".join([_describe_failure(evaluation, timeout, unreachable), *_list_causes(evaluation)])
@@ -163,5 +163,5 @@ def _describe_failure(evaluation: Evaluation, timeout: int, unreachable: str) ->
         last = f" (last error of the API server: {unreachable})" if unreachable else ""
         return f"after {timeout} s these nodes are not ready: {names or 'see below'}{last}"
     if reason == "gate_unproven":
-        return f"these nodes are registered, but their hosts were not read: {names}"
+        return f"these nodes are registered, but not everything was read on their hosts: {names}"
     return f"these nodes need a change before they can become ready: {names or 'see below'}"

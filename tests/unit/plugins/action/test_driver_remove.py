@@ -72,6 +72,16 @@ def remove(cluster: Cluster) -> dict[str, Any]:
     return result
 
 
+def test_what_a_removal_kept_for_others_is_no_second_installation() -> None:
+    cluster = Cluster()
+    labels = cluster.things.pop(f"{PLUGINS}/smb")["metadata"]["labels"]
+    metadata = {"name": DRIVERS["smb"].name, "uid": "kept", "resourceVersion": "1", "labels": labels}
+    cluster.things[f"/apis/storage.k8s.io/v1/csidrivers/{DRIVERS['smb'].name}"] = {"metadata": metadata}
+    assert prepare()._choose_drivers(client_of(cluster)) == ["vsphere"]
+    del cluster.things[f"{PLUGINS}/vsphere"]
+    assert prepare()._choose_drivers(client_of(cluster)) == ["smb"]
+
+
 def test_plugins_that_nothing_uses_and_no_other_run_changes_are_removed() -> None:
     cluster = Cluster()
     assert [item["name"] for item in remove(cluster)["objects"]] == ["smb", "vsphere"]

@@ -85,6 +85,11 @@ def test_a_host_that_was_not_read_is_no_proof_and_has_the_reason() -> None:
     assert found[0]["findings"] == STATE["findings"]
 
 
+def test_a_host_that_was_read_and_not_matched_has_a_reason() -> None:
+    (host,) = build_results(["a"], {"a": {**read(), "kubewin_nodes": match("a")}})
+    assert host.describe_csi_proxy() == {"node": "a", "reason": "it was not matched to a Node"}
+
+
 def test_a_host_that_is_another_machine_than_its_name_says_proves_nothing() -> None:
     """The address of win-2 was copied to win-1: both are the Node win-2, and win-1 was not read."""
     error = "hosts win-1, win-2 are all Node win-2, expected one host per Node"

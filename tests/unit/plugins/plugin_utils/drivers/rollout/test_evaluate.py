@@ -377,7 +377,10 @@ def test_the_fingerprint_changes_with_the_verdict_and_not_with_numbers() -> None
 def test_a_volume_proven_on_a_node_replaces_reading_its_host() -> None:
     proven = GateRules(proven=frozenset({"win-2"}))
     unseen = of(win2(hosts=None), rules=proven)
-    assert (unseen.verdict, unseen.notes) == ("green", ("the host was not read; a volume was proven there",))
+    assert (unseen.verdict, unseen.notes) == (
+        "green",
+        ("not everything was read on the host; a volume was proven there",),
+    )
     assert of(win2(hosts=None), rules=GateRules(proven=frozenset({"win-1"}))).verdict == "unproven"
 
 

@@ -65,7 +65,7 @@ def test_green_passes() -> None:
     [
         ("waiting", "gate_timeout", "after 60 s these nodes are not ready: win-2"),
         ("red", "gate_red", "these nodes need a change before they can become ready: win-2"),
-        ("unproven", "gate_unproven", "their hosts were not read: win-2"),
+        ("unproven", "gate_unproven", "not everything was read on their hosts: win-2"),
     ],
 )
 def test_everything_else_fails_with_a_reason_and_a_table(verdict: str, reason: str, expected: str) -> None:
