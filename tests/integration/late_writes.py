@@ -21,7 +21,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -91,7 +91,7 @@ class HoldingProxy(FaultProxy):
             request._read_bytes = _shortened(body)
         if not is_lease:
             self._count += 1
-            if self._choice(self._count, call):
+            if self._choice(self._count, replace(call, body=body)):
                 self.held.set()
         if not self.held.is_set() or self._released.is_set():
             return await super()._answer(session, request)

@@ -80,7 +80,7 @@ class Controller:
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(SMALL, marks=pytest.mark.turn(1, 4)), pytest.param(LARGE, marks=pytest.mark.torture)],
+    params=[pytest.param(SMALL, marks=pytest.mark.turn(3, 4)), pytest.param(LARGE, marks=pytest.mark.torture)],
     ids=lambda size: f"{size[0]} hosts in {size[1]} slices",
 )
 def controller(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-import itertools
+import json
 import os
 import re
 import signal
@@ -15,9 +15,11 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import CORDONED, SERVING_LABEL, SERVING_VALUE
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.cluster_node import RUN
 from integration.late_writes import Choice, HoldingProxy, accepted
 from integration.playbooks import Run, family, finish, meanwhile, play, start
 from lab import handle
+from lab.faultproxy import Call
 from lab.handle import Lab, eventually
 from lab.windows.faults import Rule
 
@@ -107,27 +109,34 @@ def test_a_node_whose_volumes_move_is_left_alone_and_as_it_was(old: Lab, by_the_
 TORTURE = pytest.mark.torture
 
 
-def nth_patch(name: str, number: int) -> Choice:
-    """Hold the n-th write of a Node, from 1."""
-    numbers = itertools.count(1)
-    return lambda _count, call: (call.resource, call.name) == ("nodes", name) and next(numbers) == number
+def sets(part: str, name: str, value: Any) -> Choice:
+    """Hold the first write of win-1 that sets this; `object` stands for any value. One that met a conflict is sent again."""
+
+    def is_held(_count: int, call: Call) -> bool:
+        if (call.resource, call.name) != ("nodes", "win-1"):
+            return False
+        patch = json.loads(call.body)
+        fields = {**patch.get("metadata", {}), "spec": patch.get("spec", {})}.get(part) or {}
+        return name in fields and (fields[name] == value or (value is object and fields[name] is not None))
+
+    return is_held
 
 
 @pytest.mark.parametrize(
     ("held", "following"),
     [
-        pytest.param(1, NEW, id="name", marks=pytest.mark.turn(0, 4)),
-        pytest.param(2, NEW, id="cordon", marks=pytest.mark.turn(1, 4)),
-        pytest.param(3, NEW, id="label removed", marks=pytest.mark.turn(2, 4)),
-        pytest.param(4, OLD, id="restored", marks=pytest.mark.turn(3, 4)),
+        pytest.param(sets("annotations", RUN, object), NEW, id="name", marks=pytest.mark.turn(0, 4)),
+        pytest.param(sets("spec", "unschedulable", True), NEW, id="cordon", marks=pytest.mark.turn(1, 4)),
+        pytest.param(sets("labels", SERVING_LABEL, None), NEW, id="label removed", marks=pytest.mark.turn(2, 4)),
+        pytest.param(sets("annotations", RUN, None), OLD, id="restored", marks=pytest.mark.turn(3, 4)),
     ],
 )
 def test_a_node_write_that_arrives_while_the_next_run_changes_csi_proxy_is_refused(
-    old: Lab, tmp_path: Path, held: int, following: str
+    old: Lab, tmp_path: Path, held: Choice, following: str
 ) -> None:
     lift_cordon_and_label(old)
     inventory, proxy_only = old.state.inventories["ntlm-http"], ("--tags", "proxy", "--limit", "win-1")
-    with HoldingProxy(old.state, nth_patch("win-1", held)) as proxy:
+    with HoldingProxy(old.state, held) as proxy:
         options = {**wanted(old, NEW), "kubewin_kubeconfig": proxy.kubeconfig}
         killed = start(PLAYBOOK, inventory, *proxy_only, record=tmp_path / "killed.jsonl", variables=options)
         meanwhile(killed, proxy.held.is_set, "the run writes the Node")

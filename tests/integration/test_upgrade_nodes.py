@@ -275,7 +275,7 @@ def baselines(lab: Lab) -> set[str]:
 
 
 # With the story of WMCO before it, which ends the in-tree era of these nodes.
-@pytest.mark.turn(3, 4)
+@pytest.mark.turn(1, 4)
 def test_jobs_in_three_containers_carry_one_upgrade_out(ready: Lab, tmp_path: Path) -> None:
     """The first is killed in its owner's tasks, the second ends where a person has to look, the third compares the data.
 

@@ -47,7 +47,7 @@ _PATH = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a request asks for, in RBAC's words. `resource` is "pods/log" for a subresource."""
+    """What a request asks for, in RBAC's words. `resource` is "pods/log" for a subresource. `body`: of a write, where it was read."""
 
     verb: str
     resource: str
@@ -55,6 +55,7 @@ class Call:
     namespace: str = ""
     name: str = ""
     dry_run: bool = False
+    body: bytes = field(default=b"", compare=False, repr=False)
 
 
 def read_call(method: str, target: str) -> Call:
