@@ -14,7 +14,7 @@ from .model import Drift, HostIdentity
 
 
 @dataclass(frozen=True, slots=True)
-class ServiceState:
+class RegisteredService:
     """The Windows service. start_mode: empty in the result of a task that failed."""
 
     name: str
@@ -29,7 +29,7 @@ class CsiProxyState:
     observed_at: str
     host: HostIdentity
     managed_by: str
-    service: ServiceState | None
+    service: RegisteredService | None
     release: str
     pipes: Sequence[str]
     serving: bool
@@ -47,7 +47,7 @@ class CsiProxyState:
             observed_at=state["observed_at"],
             host=HostIdentity(**state["host"]),
             managed_by=state["managed_by"],
-            service=service and ServiceState(service["name"], service["state"], service.get("start_mode", "")),
+            service=service and RegisteredService(service["name"], service["state"], service.get("start_mode", "")),
             release=(state["executable"] or {}).get("release") or "",
             pipes=state["pipes"],
             serving=state["serving"],
