@@ -24,8 +24,9 @@ def read_body(error: BaseException) -> str:
 
 
 def is_connection(error: BaseException) -> bool:
-    """A network problem: of the operating system, or any of urllib3's."""
-    return isinstance(error, OSError) or any(cls.__module__.startswith("urllib3.") for cls in type(error).__mro__)
+    """A network problem: of the operating system, any of urllib3's, or of TLS, which the client raises as an API error with status 0."""
+    is_of_urllib3 = any(cls.__module__.startswith("urllib3.") for cls in type(error).__mro__)
+    return isinstance(error, OSError) or is_of_urllib3 or getattr(error, "status", None) == 0
 
 
 def find_cause(error: BaseException) -> str:
@@ -33,6 +34,8 @@ def find_cause(error: BaseException) -> str:
     inner: BaseException = error
     while isinstance(getattr(inner, "reason", None), BaseException):
         inner = inner.reason  # type: ignore[attr-defined]  # checked in the line above
+    if getattr(inner, "status", None) == 0:
+        return join_lines(str(getattr(inner, "reason", ""))[:300])
     return join_lines(str(inner).splitlines()[0][:300]) if str(inner) else type(inner).__name__
 
 

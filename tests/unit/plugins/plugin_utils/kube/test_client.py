@@ -78,6 +78,16 @@ def test_patience_ends() -> None:
     assert dummy.asked
 
 
+def test_a_failed_handshake_is_no_answer() -> None:
+    """The client raises it as an API error without a status, once API discovery is in kubernetes.core's cache."""
+    failure = ApiError(0)
+    failure.reason = "SSLError\n[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed"  # type: ignore[attr-defined]  # as the client's
+    made, dummy, _clock = client(failure)
+    with pytest.raises(UnreachableError, match=r"SSLError \[SSL: CERTIFICATE_VERIFY_FAILED\] .* CA certificate"):
+        made.get(kinds.NODE, "win-1")
+    assert dummy.asked
+
+
 def test_an_error_of_our_own_is_not_taken_for_the_network() -> None:
     made, script, dummy = client(KeyError("ours"))
     with pytest.raises(KeyError):
