@@ -132,6 +132,9 @@ UNTYPED = "failed to create typed patch object"
 # An account may not create a role with more than its own permissions.
 _GRANT = "attempting to grant RBAC permissions"
 
+# The user of a request without credentials. The client sends one when an exec plugin fails.
+_NOBODY = "system:anonymous"
+
 _CANNOT = re.compile(
     r'User "(?P<user>[^"]*)" cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)"'
 )
@@ -226,6 +229,14 @@ def describe_failure(call: ApiCall, code: int, body: str) -> ClusterError:
     # A missing rule or another value is not what would help.
     if denial := find_denial(call, code, message):
         return denial
+    if code == 403 and f'User "{_NOBODY}" cannot' in message:
+        # As 401, which a cluster without anonymous requests answers: no rule that is granted to it would help.
+        return ClusterError(
+            f"the API server received no credentials ({call.verb} {call.title}: 403 for {_NOBODY}), expected those of an account. "
+            "Check the user of the kubeconfig's context: its token or certificate, or its exec plugin, which may have failed.",
+            "unauthorized",
+            401,
+        )
     if code == 403:
         return describe_forbidden(call, message)
     if code == 409:

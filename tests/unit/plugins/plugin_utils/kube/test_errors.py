@@ -29,6 +29,17 @@ def test_forbidden_names_verb_resource_and_the_rule_to_add() -> None:
     assert '{apiGroups: ["apps"], resources: ["daemonsets"], verbs: ["patch"]}' in str(raised.value)
 
 
+def test_a_request_without_credentials_asks_for_no_rule() -> None:
+    """The client sends one when the kubeconfig's exec plugin fails. Nobody should grant system:anonymous anything."""
+    message = (
+        'nodes is forbidden: User "system:anonymous" cannot list resource "nodes" in API group "" at the cluster scope'
+    )
+    with pytest.raises(ClusterError, match=r"received no credentials .* Check the user of the kubeconfig") as raised:
+        refused(ApiError(403, {"message": message})).list(kinds.NODE)
+    assert "rule" not in str(raised.value)
+    assert (raised.value.reason, raised.value.status) == ("unauthorized", 401)
+
+
 @pytest.mark.parametrize(
     ("message", "reason", "expected"),
     [
