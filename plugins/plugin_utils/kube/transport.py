@@ -35,6 +35,9 @@ _TEMPORARY = frozenset({429, 500, 502, 503, 504})
 # Seconds in which a server that forbids even /readyz may be starting; an administrator may forbid it for good.
 _STARTS_WITHIN = 5.0
 
+# Seconds after its last report of being ready in which an API server cannot have been started anew.
+_READY_FOR = 1.0
+
 # Seconds after which an API server's own watches have what it stored itself, with much to spare.
 _WATCH_LAG = 10.0
 
@@ -91,6 +94,8 @@ class Transport:
         self._sleep = sleep
         # How far the API server's clock is ahead of ours; copies of this client share it.
         self._clock_skew = [timedelta()]
+        # When the API server last reported that it is ready; shared in the same way.
+        self._ready_at = [-math.inf]
         self._check: Callable[[], None] = lambda: None
         self._write_silence: float | None = None
         self._conditional = False
@@ -156,8 +161,9 @@ class Transport:
         is_passing: Callable[[int, str], bool] = lambda _status, _body: False, **params: Any,
     ) -> tuple[bytes, Any]:  # fmt: skip
         """The whole body, and the headers. is_passing: whether a status with this body passes by itself within a few seconds."""
-        started, pause, is_ready, forbidden_after = self._clock(), 0.2, False, math.inf
+        started, pause, forbidden_after = self._clock(), 0.2, math.inf
         while True:
+            is_ready = self._clock() - self._ready_at[0] < _READY_FOR
             try:
                 response = self._send(method, path, **params)
                 # Here, because a connection can also break in the middle of the body.
@@ -172,10 +178,11 @@ class Transport:
                 elapsed = self._clock() - started
                 wait = read_retry_after(error) or pause
                 # An API server that starts forbids everything until it has read its RBAC rules.
-                is_doubted = status == 403 and not is_ready
+                is_doubted = status == 403 and not is_ready and elapsed - forbidden_after <= _STARTS_WITHIN
                 if is_doubted:
                     forbidden_after = min(forbidden_after, elapsed)
-                    is_ready = self._is_ready() or elapsed - forbidden_after > _STARTS_WITHIN
+                    if self._is_ready():
+                        wait = 0.0
                 passes = (
                     status is None
                     or is_doubted
@@ -200,6 +207,7 @@ class Transport:
             self._send("GET", "/readyz", _request_timeout=5)
         except Exception:
             return False
+        self._ready_at[0] = self._clock()
         return True
 
     def _send(self, method: str, path: str, **params: Any) -> Any:

@@ -155,6 +155,21 @@ def test_a_server_that_forbids_its_readiness_for_good_is_doubted_for_a_moment() 
     assert 5 <= clock.now - away < 12
 
 
+def test_a_server_that_has_just_reported_that_it_is_ready_is_not_doubted_again() -> None:
+    refused = ApiError(403, FORBIDDEN)
+    made, script, clock = client(refused, Response(), *[refused] * 3, Response(), refused)
+    for dummy in range(2):
+        with pytest.raises(ClusterError, match="not allowed"):
+            made.get(kinds.NODE, "win-1")
+    assert [path for dummy, path, dummy_2 in script.asked].count("/readyz") == 1
+    assert clock.slept == [0.0]
+    # It may have been started anew since.
+    clock.sleep(2)
+    with pytest.raises(ClusterError, match="not allowed"):
+        made.get(kinds.NODE, "win-1")
+    assert [path for dummy, path, dummy_2 in script.asked].count("/readyz") == 2
+
+
 @pytest.mark.parametrize(
     ("answers", "reason"),
     [
