@@ -29,6 +29,17 @@ class Need:
     namespace: str | None = None
     name: str = ""
 
+    def is_granted(self, rule: Mapping[str, Any]) -> bool:
+        """Whether a rule allows that; as Kubernetes' RBAC authorizer reads one (plugin/pkg/auth/authorizer/rbac/rbac.go)."""
+        names = rule.get("resourceNames") or ()
+        subresource = self.resource.partition("/")[2]
+        return (
+            not {self.verb, "*"}.isdisjoint(rule.get("verbs") or ())
+            and not {self.group, "*"}.isdisjoint(rule.get("apiGroups") or ())
+            and not {self.resource, "*", f"*/{subresource}"}.isdisjoint(rule.get("resources") or ())
+            and (not names or bool(self.name and self.name in names))
+        )
+
     def rule(self, verbs: tuple[str, ...] = ()) -> str:
         """As a rule to add to a role. verbs: instead of the need's own."""
         allowed = ", ".join(f'"{verb}"' for verb in verbs or (self.verb,))

@@ -195,6 +195,20 @@ class Client(Transport):
             if error.status != 409:
                 raise
 
+    def list_granted_rules(self, namespace: str | None) -> Sequence[Mapping[str, Any]]:
+        """What this account may do in a namespace, or everywhere; nothing where an authorizer does not tell its rules."""
+        review = {
+            "apiVersion": kinds.RULES_REVIEW.api_version,
+            "kind": kinds.RULES_REVIEW.kind,
+            # What is allowed in a namespace that cannot exist is allowed in all of them.
+            "spec": {"namespace": namespace or "-"},
+        }
+        try:
+            status = self._request(ApiCall("create", kinds.RULES_REVIEW), "POST", body=review).body.get("status") or {}
+        except ClusterError:
+            return ()
+        return () if status.get("incomplete", True) else status.get("resourceRules") or ()
+
     def is_allowed(self, need: Need) -> bool:
         """Whether this account may do that. A SelfSubjectAccessReview, which stores nothing."""
         return self._review(kinds.ACCESS_REVIEW, need, {})

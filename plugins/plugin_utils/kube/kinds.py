@@ -85,6 +85,7 @@ LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases", True)
 VOLUME_SNAPSHOT = Kind("snapshot.storage.k8s.io/v1", "VolumeSnapshot", "volumesnapshots", True)
 VSPHERE_MIGRATION = Kind("cns.vmware.com/v1alpha1", "CnsVSphereVolumeMigration", "cnsvspherevolumemigrations", False)
 ACCESS_REVIEW = Kind("authorization.k8s.io/v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False)
+RULES_REVIEW = Kind("authorization.k8s.io/v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", False)
 SUBJECT_REVIEW = Kind("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews", False)
 # From Kubernetes 1.28 on.
 USER_REVIEW = Kind("authentication.k8s.io/v1", "SelfSubjectReview", "selfsubjectreviews", False)

@@ -21,7 +21,11 @@ NAMESPACES: dict[str, Any] = {
 
 def run_of(keep_going: bool, returned: dict[str, Any]) -> DataRun:
     """A run over claims of a namespace, of one that is being deleted, and of one that is gone."""
-    client: Any = SimpleNamespace(get=lambda _kind, name: NAMESPACES.get(name), is_allowed=lambda _need: True)
+    client: Any = SimpleNamespace(
+        get=lambda _kind, name: NAMESPACES.get(name),
+        list_granted_rules=lambda _namespace: (),
+        is_allowed=lambda _need: True,
+    )
     options = {
         "record_namespace": "kubewin", "name": "nine", "compare": False, "keep_going": keep_going, "append_only": [], "limit": 1,
         "rate": 1, "timeout": 1, "step_timeout": 1,

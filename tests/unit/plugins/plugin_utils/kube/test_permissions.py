@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -24,13 +25,17 @@ WHO = "system:serviceaccount:ops:storage"
 
 
 class Server:
-    """An API server with namespaces that allows all but some things. user: as it names the account, None below Kubernetes 1.28."""
+    """An API server with namespaces that allows all but some things. user: as it names the account, None below Kubernetes 1.28.
+
+    rules: what it answers when it is asked for all rules of a namespace, by namespace; it refuses that for others.
+    """
 
     def __init__(
-        self, *refused: str, namespaces: tuple[str, ...] = ("shop", "kubewin"), user: str | None = WHO, ending: str = ""
-    ) -> None:
+        self, *refused: str, namespaces: tuple[str, ...] = ("shop", "kubewin"), user: str | None = WHO, ending: str = "",
+        rules: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
         self.refused, self.namespaces, self.user, self.asked = refused, namespaces, user, list[dict[str, Any]]()
-        self.ending = ending
+        self.ending, self.rules = ending, rules or {}
 
     def request(self, method: str, path: str, body: Any = None, **params: Any) -> Response:
         if method == "GET":
@@ -42,6 +47,10 @@ class Server:
             if self.user is None:
                 raise ApiError(404)
             return Response({"status": {"userInfo": {"username": self.user}}})
+        if path.endswith("selfsubjectrulesreviews"):
+            if body["spec"]["namespace"] not in self.rules:
+                raise ApiError(403)
+            return Response({"status": self.rules[body["spec"]["namespace"]]})
         asked = body["spec"]["resourceAttributes"]
         self.asked.append(asked)
         resource = "/".join(filter(None, (asked["resource"], asked["subresource"])))
@@ -73,6 +82,46 @@ def test_an_account_with_every_rule_passes_and_is_asked_each_once() -> None:
         (attributes["verb"], attributes["resource"], attributes["subresource"], attributes.get("namespace"))
         for attributes in server.asked
     ]
+
+
+EVERYTHING = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+
+
+def test_what_the_rules_of_a_namespace_allow_is_not_asked_for_singly() -> None:
+    one = {"verbs": ["get"], "apiGroups": [""], "resources": ["configmaps"]}
+    others = {"incomplete": False, "resourceRules": [one]}
+    server = Server(
+        "get configmaps",
+        "create configmaps",
+        rules={"-": {"incomplete": False, "resourceRules": [EVERYTHING]}, "shop": others},
+    )
+    assert 'verbs: ["create"]} in namespace shop' in str(refused(server))
+    assert {attributes.get("namespace") for attributes in server.asked} == {"shop"}
+    assert "get" not in {attributes["verb"] for attributes in server.asked if attributes["resource"] == "configmaps"}
+
+
+def test_incomplete_rules_allow_nothing_since_an_authorizer_that_tells_none_may_deny_it() -> None:
+    told = {"incomplete": True, "resourceRules": [EVERYTHING]}
+    assert "lacks permissions" in str(refused(Server("patch nodes", rules={"-": told, "shop": told})))
+
+
+@pytest.mark.parametrize(
+    ("rule", "granted"),
+    [
+        (("create", "", "pods/eviction"), True),
+        (("*", "*", "*"), True),
+        (("create", "", "*/eviction"), True),
+        (("create", "", "pods"), False),
+        (("get", "", "pods/eviction"), False),
+        (("create", "policy", "pods/eviction"), False),
+        (("create", "", "pods/eviction", "web-0"), False),
+    ],
+)
+def test_a_rule_is_read_as_by_the_authorizer(rule: tuple[str, ...], granted: bool) -> None:
+    verb, group, resource, *names = rule
+    told = {"verbs": [verb], "apiGroups": [group], "resources": [resource], "resourceNames": names}
+    assert Need("create", "", "pods/eviction", "shop").is_granted(told) is granted
+    assert Need("create", "", "pods/eviction", "shop", "web-0").is_granted(told) is (granted or bool(names))
 
 
 def test_every_missing_rule_is_named() -> None:
