@@ -22,6 +22,8 @@ from ..plugin_utils.actions.conclusion import describe_failure
 from ..plugin_utils.actions.host_results import describe_unusable, read_inventory
 from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ..plugin_utils.base.errors import TaskError
+from ..plugin_utils.base.interruption import Interrupted
+from ..plugin_utils.base.stored import serialize_known
 from ..plugin_utils.data.run import DataRun, check_options
 from ..plugin_utils.drivers.installed import find_node_plugins
 from ..plugin_utils.drivers.rollout.evaluate import GateRules
@@ -34,10 +36,10 @@ from ..plugin_utils.preflight.report import ReadinessOptions, report_readiness
 from ..plugin_utils.upgrade.decide import DelegatedStep
 from ..plugin_utils.upgrade.lease_keeper import release_keeper, start_keeper
 from ..plugin_utils.upgrade.observation import TAINT
-from ..plugin_utils.upgrade.play import UpgradeSteps
+from ..plugin_utils.upgrade.play import DataComparison, UpgradeSteps
 from ..plugin_utils.upgrade.run import Upgrade
 from ..plugin_utils.verify.plan import parse_request
-from ..plugin_utils.verify.run import verify
+from ..plugin_utils.verify.run import Verification
 
 # What a failed task returns of what is long, by the fields of its entries; the journal has the rest.
 _BRIEF = {"journal": ("node", "step", "failed", "why"), "findings": ("id", "object")}
@@ -98,21 +100,23 @@ class ActionModule(ClusterAction):
             options = {**options, **options["plan"]["options"], **step_options}
         self._options, self._client = options, self.connect(options)
         holder = identify_run()
+        upgrade = self._upgrade = Upgrade(self._client, options, holder, self.show, self._check_nodes)
+        steps = UpgradeSteps(upgrade, self, options)
         try:
-            upgrade = self._upgrade = Upgrade(self._client, options, holder, self.show, self._check_nodes)
-            steps = UpgradeSteps(upgrade, self, options, self.result)
             if step == "prepare" or self.check_mode:
                 steps.plan(check_mode=self.check_mode)
-                self.result["options"] = {name: options[name] for name in self.argument_spec}
             if not self.check_mode:
                 with self._hold_lease(holder, steps):
                     getattr(steps, step)()
-        except TaskError as error:
-            self.result = shorten(self.result)
-            if isinstance(error, ClusterError) and self._upgrade.journal_store.written:
-                text = f"{error} The state of each node is in {self._upgrade.journal_store.location}. Run again to continue."
+        except (TaskError, Interrupted) as error:
+            self.result |= shorten(serialize_known(steps.result))
+            if isinstance(error, ClusterError) and upgrade.journal_store.written:
+                text = f"{error} The state of each node is in {upgrade.journal_store.location}. Run again to continue."
                 raise TaskError(text, error.reason) from None
             raise
+        self.result |= serialize_known(steps.result)
+        if step == "prepare" or self.check_mode:
+            self.result["options"] = {name: options[name] for name in self.argument_spec}
         for text in upgrade.journal_store.warnings:
             self.warn(text)
         self.result["changed"] = self.result["changed"] or upgrade.journal_store.written
@@ -175,9 +179,9 @@ class ActionModule(ClusterAction):
         arguments = {**self._options["verify"], "drivers": self._list_drivers(), "nodes": list(nodes)}
         arguments |= {"move": move, "tolerations": tolerations}
         options = self.read_options("verify", read_argument_spec(verification.DOCUMENTATION), arguments)
-        verify(self.connect(options), parse_request(options), self, {}, check_mode=self.check_mode)
+        Verification(self.connect(options), parse_request(options), self).run(check_mode=self.check_mode)
 
-    def read_data(self, claims: Collection[str], *, compare: bool) -> Mapping[str, Any]:
+    def read_data(self, claims: Collection[str], *, compare: bool) -> DataComparison:
         """List each volume through the pod that uses it. One that cannot be read is reported; the others are processed."""
         names = {"tolerations": "tolerations", "image": "image", "timeout": "step_timeout"}
         verify = self._options["verify"]
@@ -187,13 +191,18 @@ class ActionModule(ClusterAction):
         )  # fmt: skip
         run.refuse()
         if self.check_mode:
-            return {}
+            return DataComparison()
         if not compare:
             # Baselines from before the first node belong to an earlier attempt.
             run.forget(dry_run=False)
         run.run()
-        self.show(*run.returned["report"].splitlines())
-        return run.returned
+        lines = [line for result in run.results for line in result.report.splitlines()]
+        self.show(*lines)
+        return DataComparison(
+            lines,
+            [line for result in run.results for line in result.lost],
+            [result.volume["claim"] for result in run.results if "noted" not in result.volume],
+        )
 
     def forget_data(self, claims: Collection[str]) -> None:
         self._prepare_data(claims=list(claims), forget=True).forget(dry_run=False)
@@ -201,7 +210,7 @@ class ActionModule(ClusterAction):
     def _prepare_data(self, **arguments: Any) -> DataRun:
         arguments |= {"name": self._options["name"], "record_namespace": self._options["namespace"]}
         options = self.read_options("volume_data", read_argument_spec(volume_data.DOCUMENTATION), arguments)
-        return DataRun(self.connect(options), options, check_options(options), {"volumes": [], "report": ""}, self.show)
+        return DataRun(self.connect(options), options, check_options(options), self.show)
 
     def _list_drivers(self) -> list[str]:
         """The drivers that you name, else the installed ones."""
@@ -235,7 +244,7 @@ def describe_result(variables: Mapping[str, Any]) -> str:
 
 def shorten(result: Mapping[str, Any]) -> dict[str, Any]:
     """What a failed task returns, since the callback prints all of it: why it failed, and where each node stands."""
-    part = {key: value for key, value in result.items() if key != "options"}
-    for name in _BRIEF.keys() & part.keys():
-        part[name] = [{key: row[key] for key in _BRIEF[name] if row.get(key)} for row in part[name]]
-    return part
+    return {
+        name: [{key: row[key] for key in _BRIEF[name] if row.get(key)} for row in value] if name in _BRIEF else value
+        for name, value in result.items()
+    }

@@ -13,8 +13,9 @@ from ..plugin_utils.actions.cluster_action import ClusterAction
 from ..plugin_utils.actions.host_results import HostResult, read_hosts
 from ..plugin_utils.base.documented import read_argument_spec
 from ..plugin_utils.base.errors import TaskError
+from ..plugin_utils.base.stored import serialize_known
 from ..plugin_utils.verify.plan import parse_request
-from ..plugin_utils.verify.run import verify
+from ..plugin_utils.verify.run import Verification
 
 
 class ActionModule(ClusterAction):
@@ -52,7 +53,11 @@ class ActionModule(ClusterAction):
     def work(self, options: Mapping[str, Any]) -> None:
         """Return each proof and what could not be deleted; failed if a volume lost its data or objects are left."""
         request = parse_request(options)
-        verify(self.connect(options), request, self, self.result, check_mode=self.check_mode)
+        verification = Verification(self.connect(options), request, self)
+        try:
+            verification.run(check_mode=self.check_mode)
+        finally:
+            self.result.update(serialize_known(verification.result))
 
 
 def list_unread(hosts: Sequence[HostResult]) -> list[str]:

@@ -21,9 +21,9 @@ class ActionModule(ClusterAction):
 
     def work(self, options: Mapping[str, Any]) -> None:
         """Return the result of each claim; failed if data differs."""
-        self.result.update(volumes=[], report="")
         claims = check_options(options)
-        run = DataRun(self.connect(options), options, claims, self.result, self.show)
+        run = DataRun(self.connect(options), options, claims, self.show)
+        self.result.update(run.as_dict())
         if options["forget"]:
             self.result["changed"] = run.forget(dry_run=self.check_mode)
             return
@@ -34,7 +34,7 @@ class ActionModule(ClusterAction):
         try:
             run.run()
         finally:
-            self.result["changed"] = run.changed
+            self.result.update(run.as_dict())
         different = [volume["claim"] for volume in self.result["volumes"] if volume.get("verdict") == "different"]
         if different and not options["keep_going"]:
             raise TaskError(f"data differs on {', '.join(different)}:\n{self.result['report']}", "data_differs")

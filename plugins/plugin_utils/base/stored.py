@@ -28,6 +28,11 @@ def serialize(record: Any) -> dict[str, Any]:
     return {field.name: _serialize_value(getattr(record, field.name)) for field in fields(record)}
 
 
+def serialize_known(record: Any) -> dict[str, Any]:
+    """Serialize without the fields that are None."""
+    return {name: value for name, value in serialize(record).items() if value is not None}
+
+
 def _serialize_value(value: Any) -> Any:
     if is_dataclass(value):
         return value.as_dict() if hasattr(value, "as_dict") else serialize(value)

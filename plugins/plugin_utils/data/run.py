@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..base.errors import TaskError
@@ -42,13 +43,21 @@ def check_options(options: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(options["claims"]))
 
 
+@dataclass(frozen=True, slots=True)
+class ClaimResult:
+    """The result of a claim. volume: its entry of RV(volumes). report: as text. lost: what it adds to RV(lost)."""
+
+    volume: Mapping[str, Any]
+    report: str
+    lost: Sequence[str] = ()
+
+
 class DataRun:
-    """Save or compare the data of claims. claims: as namespace/name. returned: takes the result, also if the run fails."""
+    """Save or compare the data of claims, as namespace/name. results, changed: what is done by now, also if the run fails."""
 
     def __init__(
-        self, client: Client, options: Mapping[str, Any], claims: list[str], returned: dict[str, Any],
-        notify: Callable[[str], None],
-    ) -> None:  # fmt: skip
+        self, client: Client, options: Mapping[str, Any], claims: list[str], notify: Callable[[str], None]
+    ) -> None:
         self._client, self._options, self._claims = client, options, claims
         self._baselines = Baselines(client, options["record_namespace"], options["name"])
         limits = ReadLimits(options["limit"] << 20, options["rate"] << 20, options["timeout"])
@@ -58,10 +67,19 @@ class DataRun:
         }
         # Why namespaces of claims cannot be used.
         self._unusable: dict[str, str] = {}
-        self.returned = returned
-        if options["compare"]:
-            self.returned["lost"] = []
+        self.results: list[ClaimResult] = []
         self.changed = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """The results, as the task returns them."""
+        report = "\n".join(result.report for result in self.results if result.report)
+        lost = {"lost": [line for result in self.results for line in result.lost]} if self._options["compare"] else {}
+        return {
+            "volumes": [result.volume for result in self.results],
+            "report": report,
+            "changed": self.changed,
+            **lost,
+        }
 
     def forget(self, *, dry_run: bool) -> bool:
         """Delete the baselines; return whether there were any."""
@@ -125,36 +143,30 @@ class DataRun:
         """Read one claim after the other."""
         for claim in self._claims:
             if why := self._unusable.get(claim.partition("/")[0]):
-                self._skip(claim, why)
+                self.results.append(self._skip(claim, why))
                 continue
             try:
-                self._read(claim)
+                self.results.append(self._read(claim))
             except ClusterError as error:
                 if not self._options["keep_going"] or error.reason in _OF_ALL:
                     raise
-                self._skip(claim, str(error))
+                self.results.append(self._skip(claim, str(error)))
 
-    def _skip(self, claim: str, why: str, *, noted: bool = True) -> None:
+    def _skip(self, claim: str, why: str, *, noted: bool = True) -> ClaimResult:
         compares = self._options["compare"]
         mark = {"noted": True} if compares and noted else {}
         result = "not compared" if compares else "not recorded"
-        self._report({"claim": claim, "why": why, **mark}, f"{claim}: {result}: {why}")
+        return ClaimResult({"claim": claim, "why": why, **mark}, f"{claim}: {result}: {why}")
 
-    def _report(self, volume: dict[str, Any], report: str) -> None:
-        self.returned["volumes"].append(volume)
-        self.returned["report"] = "\n".join(filter(None, (self.returned["report"], report)))
-
-    def _read(self, claim: str) -> None:
+    def _read(self, claim: str) -> ClaimResult:
         compares, before = self._options["compare"], self._baselines.read(claim)
         if before is not None and not compares:
             entry: dict[str, Any] = {"claim": claim, "volume": before.volume, "how": before.how}
             entry |= summarize_counts(before)
             text = f"{explain.describe_manifest(before)}; this is the baseline of {before.taken}, which is kept"
-            self._report(entry, text)
-            return
+            return ClaimResult(entry, text)
         if compares and before is None:
-            self._skip(claim, self._describe_absence("it"), noted=False)
-            return
+            return self._skip(claim, self._describe_absence("it"), noted=False)
         reader = self._readers[claim.partition("/")[0]]
         after = reader.take(reader.find(claim.partition("/")[2]), before)
         entry = {"claim": claim, "volume": after.volume, "how": after.how}
@@ -162,8 +174,7 @@ class DataRun:
         if before is None:
             kept = self._baselines.write(claim, after, self._options["append_only"])
             self.changed = True
-            self._report(entry, explain.describe_manifest(kept))
-            return
+            return ClaimResult(entry, explain.describe_manifest(kept))
         comparison = compare_manifests(before, after, self._options["append_only"])
         entry |= {
             "verdict": comparison.verdict,
@@ -171,5 +182,5 @@ class DataRun:
             "not_compared": [{"path": gap.path, "why": gap.why} for gap in comparison.not_compared[:_SHOWN]],
         }
         lost = [difference for difference in comparison.differences if difference.what in LOST]
-        self.returned["lost"] += [f"{claim}: {gap.what}: {gap.path}: {gap.detail}" for gap in lost[:_SHOWN]]
-        self._report(entry, explain.format_report(before, after, comparison))
+        lines = [f"{claim}: {gap.what}: {gap.path}: {gap.detail}" for gap in lost[:_SHOWN]]
+        return ClaimResult(entry, explain.format_report(before, after, comparison), lines)

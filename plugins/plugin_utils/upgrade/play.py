@@ -7,18 +7,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from ..base.errors import TaskError
 from ..base.findings import Finding
 from ..base.screen import Screen
-from ..base.stored import serialize
 from .begin import plan_batches
 from .decide import Decision
 from .explain import describe
-from .journal import Journal
+from .journal import Journal, NodeEntry
 from .run import Upgrade, name_outcome
+
+
+@dataclass(frozen=True, slots=True)
+class DataComparison:
+    """The data of volumes, compared with baselines. lost: a line a file. claims: without those whose baselines could not be compared yet."""
+
+    lines: Sequence[str] = ()
+    lost: Sequence[str] = ()
+    claims: Sequence[str] = ()
 
 
 class Features(Screen, Protocol):
@@ -30,32 +38,46 @@ class Features(Screen, Protocol):
 
     def verify(self, nodes: Sequence[str], *, move: bool = False) -> None: ...
 
-    def read_data(self, claims: Collection[str], *, compare: bool) -> Mapping[str, Any]:
-        """Save the baselines of volumes, or compare with them; return the result of volume_data."""
+    def read_data(self, claims: Collection[str], *, compare: bool) -> DataComparison:
+        """Save the baselines of volumes, or compare with them."""
 
     def forget_data(self, claims: Collection[str]) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What a step returns, by key; None for what it did not reach or has not."""
+
+    journal: Sequence[NodeEntry] | None = None
+    place: str | None = None
+    findings: Sequence[Finding] | None = None
+    outcome: str | None = None
+    lines: Sequence[str] | None = None
+    next: Sequence[str] | None = None
+    hosts: Sequence[str] | None = None
+    batches: Sequence[int] | None = None
+    nodes: Sequence[str] | None = None
+    deadline: float | None = None
+    without_limit: bool | None = None
+    report: Sequence[str] | None = None
+    data: Sequence[str] | None = None
+    changed: bool = False
+
+
 class UpgradeSteps:
-    """Performs a step. options: of the module. result: takes what the step returns, also if it fails.
+    """Performs a step. options: of the module. result: of the step, also if it fails. over: whether the step gives the Lease back."""
 
-    over: whether the step gives the Lease back.
-    """
-
-    def __init__(
-        self, upgrade: Upgrade, features: Features, options: Mapping[str, Any], result: dict[str, Any]
-    ) -> None:
-        self._upgrade, self._features, self._options, self._result = upgrade, features, options, result
-        self.over = False
+    def __init__(self, upgrade: Upgrade, features: Features, options: Mapping[str, Any]) -> None:
+        self._upgrade, self._features, self._options = upgrade, features, options
+        self.result, self.over = StepResult(), False
 
     def plan(self, *, check_mode: bool) -> None:
         """Plan the nodes; in check mode this is all, with the readiness report."""
         options, upgrade = self._options, self._upgrade
         upgrade.refuse()
         journal, lines = upgrade.plan()
-        self._describe(journal)
-        self._result.update(outcome="planned", batches=[], hosts=[], nodes=[], lines=lines)
-        self._result["next"] = [] if journal.ended else ["upgrade"]
+        next_playbooks = [] if journal.ended else ["upgrade"]
+        self._describe(journal, outcome="planned", batches=[], hosts=[], nodes=[], lines=lines, next=next_playbooks)
         if options["step"] == "prepare":
             self._features.show(*lines)
         by_node = {node: host for host, node in options["hosts"].items()}
@@ -65,11 +87,11 @@ class UpgradeSteps:
                 if entry.step == "waiting" and entry.node not in by_node:
                     self._features.show(f"{entry.node}: no host that this run could read; it is not upgraded now")
             if not check_mode:
-                self._result["hosts"] = [by_node[node] for batch in batches for node in batch]
-                self._result["batches"] = [len(batch) for batch in batches]
+                hosts = [by_node[node] for batch in batches for node in batch]
+                self._note(hosts=hosts, batches=[len(batch) for batch in batches])
         if check_mode:
             locked = upgrade.lease.find_other_run()
-            self._result["changed"] = any(entry.step != "done" for entry in journal.nodes)
+            self._note(changed=any(entry.step != "done" for entry in journal.nodes))
             if locked:
                 self._features.warn(locked)
             if _is_new(journal) and options["step"] == "prepare":
@@ -100,14 +122,14 @@ class UpgradeSteps:
         """Cordon and drain the nodes of a batch."""
         decision = self._upgrade.begin(self._options["batch"])
         self._record(decision)
-        if self._result["outcome"] == "paused":
+        if self.result.outcome == "paused":
             raise TaskError(decision.journal.why, "paused")
-        self._result.update(nodes=list(decision.journal.due), deadline=time.time() + self._options["node_timeout"])
+        self._note(nodes=decision.journal.due, deadline=time.time() + self._options["node_timeout"])
 
     def finish(self) -> None:
         """Finish the nodes whose tasks ran. Step end of the playbook takes the Lease again after the last node."""
         self._record(self._upgrade.finish(self._options["results"]))
-        self.over = self._result["outcome"] == "finished"
+        self.over = self.result.outcome == "finished"
 
     def follow(self) -> None:
         """Upgrade the nodes that are left, with the hooks none and wmco."""
@@ -125,9 +147,9 @@ class UpgradeSteps:
         journal, outcome = decision.journal, name_outcome(decision)
         if outcome == "settled":
             # Nodes are left whose hosts were outside of --limit or of the inventory.
-            self._result["without_limit"] = journal.state != "paused"
-            journal = self._upgrade.leave(journal) if self._result["without_limit"] else journal
-            outcome = "paused"
+            outcome, without_limit = "paused", journal.state != "paused"
+            self._note(without_limit=without_limit)
+            journal = self._upgrade.leave(journal) if without_limit else journal
         self._summarize(journal, outcome)
         self._raise_stop(journal)
         if outcome == "tasks":
@@ -138,33 +160,24 @@ class UpgradeSteps:
 
     def _conclude(self, journal: Journal) -> None:
         """Verify and compare after the last node, once an upgrade."""
-        upgrade, lost = self._upgrade, list[str]()
-        uncompared = "kubewin_upgrade_data is false"
+        upgrade, uncompared = self._upgrade, "kubewin_upgrade_data is false"
         if self._options["data"]:
             uncompared = "an earlier run ended the upgrade" if journal.ended else "no Windows workload has a volume"
-        messages = [f"data: not compared, because {uncompared}"]
+        data = DataComparison([f"data: not compared, because {uncompared}"])
         if not journal.ended:
             self._features.verify([entry.node for entry in journal.nodes], move=True)
-            compared: list[str] = []
             if self._options["data"] and journal.before.volumes:
                 data = self._features.read_data(journal.before.volumes, compare=True)
-                messages, lost = data["report"].splitlines(), data["lost"]
-                # Keep baselines that could not be compared yet, and those of data that is lost.
-                compared = [] if lost else [volume["claim"] for volume in data["volumes"] if "noted" not in volume]
-            journal = upgrade.record_end(journal, compared)
+            # Keep baselines of data that is lost.
+            journal = upgrade.record_end(journal, () if data.lost else data.claims)
         report, findings = upgrade.compare(journal)
-        self._describe(journal, findings)
-        self._result.update(report=report, data=messages, next=[])
-        self._result["lines"] = [
-            describe(journal).splitlines()[0],
-            *report,
-            *messages,
-            f"the journal: {upgrade.journal_store.location}",
-        ]
-        if lost:
+        place = upgrade.journal_store.location
+        lines = [describe(journal).splitlines()[0], *report, *data.lines, f"the journal: {place}"]
+        self._describe(journal, findings, report=report, data=data.lines, next=[], lines=lines)
+        if data.lost:
             raise TaskError(
                 "Every node is upgraded, but files of the baseline are missing, truncated or changed on these volumes:\n"
-                + "\n".join(lost)
+                + "\n".join(data.lost)
                 + "\nIf the workload changed them itself, nothing is lost. Otherwise stop it before it writes more, and find "
                 "the cause.",
                 "data_differs",
@@ -179,23 +192,21 @@ class UpgradeSteps:
 
     def _record(self, decision: Decision) -> None:
         """The result of a decision. TaskError if the upgrade stopped."""
-        self._describe(decision.journal)
-        self._result["outcome"] = name_outcome(decision)
+        self._describe(decision.journal, outcome=name_outcome(decision))
         self._raise_stop(decision.journal)
 
-    def _describe(self, journal: Journal, findings: Sequence[Finding] = ()) -> None:
-        self._result.update(
-            journal=[asdict(entry) for entry in journal.nodes],
-            place=self._upgrade.journal_store.location,
-            findings=[serialize(finding) for finding in findings],
-        )
+    def _describe(self, journal: Journal, findings: Sequence[Finding] = (), **fields: Any) -> None:
+        place = self._upgrade.journal_store.location
+        self._note(journal=journal.nodes, place=place, findings=findings, **fields)
+
+    def _note(self, **fields: Any) -> None:
+        self.result = replace(self.result, **fields)
 
     def _summarize(self, journal: Journal, outcome: str) -> None:
-        self._describe(journal)
         text, place = describe(journal).splitlines(), self._upgrade.journal_store.location
         approval = f" -e kubewin_upgrade_confirmed={journal.approval}" if journal.approval else ""
         lines = [*text[: text.index("What happened:")], f"the journal: {place}"]
-        self._result.update(outcome=outcome, lines=lines, next=[f"upgrade{approval}"])
+        self._describe(journal, outcome=outcome, lines=lines, next=[f"upgrade{approval}"])
 
     def _raise_stop(self, journal: Journal) -> None:
         if journal.state == "stopped" and journal.stopping is not None:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..base.interruption import ignore_signals
 from ..base.screen import Screen
-from ..base.stored import serialize
 from ..kube.client import Client
 from ..kube.errors import ClusterError
 from .apply import Prover
@@ -20,61 +21,79 @@ from .objects import PREFIX, RunScope
 from .observe import read_plan, refuse
 from .plan import VerifyRequest
 from .render import render_report, shorten_proof
-from .verdict import describe_failures, list_proven_nodes
+from .verdict import EarlierRun, RemainingObject, describe_failures, list_proven_nodes
 
 
-def verify(
-    client: Client, request: VerifyRequest, screen: Screen, returned: dict[str, Any], *, check_mode: bool = False
-) -> None:
-    """Write a volume on each node and read it back; delete what this run and ended runs created.
+@dataclass(frozen=True, slots=True)
+class VerifyResult:
+    """What a verification returns, by key; None for what it did not reach."""
 
-    Raises ClusterError, also if a volume lost its data or objects are left. returned: takes the result, also of a failure. check_mode: only
-    show the plan.
-    """
-    run = secrets.token_hex(4)
-    scope = RunScope(run, request.namespace or f"{PREFIX}-{run}", not request.namespace)
-    plan = read_plan(client, request)
-    steps = returned["plan"] = plan.describe_steps()
-    returned["left_out"] = [{"driver": key, "node": node, "why": why} for key, node, why in plan.left_out]
-    refuse(client, plan, scope)
-    earlier_runs = find_earlier_runs(client, scope, screen.show)
-    returned["earlier"] = [earlier.as_dict() for earlier in earlier_runs]
-    ended = [earlier.scope for earlier in earlier_runs if not earlier.lives]
-    if check_mode:
-        steps += [f"delete leftovers of run {scope.run} in {scope.namespace}" for scope in ended]
-        screen.show(*steps)
-        returned["changed"] = bool(ended)
-        return
-    prover = Prover(client, scope, request, screen.show)
-    cleaners = delete_leftovers(client, earlier_runs, screen.show)
-    try:
-        proofs = prover.run(plan.targets)
-    finally:
-        ignore_signals()
-        prover.cleaner.delete_all()
-        returned["left"] = [serialize(entry) for entry in prover.cleaner.left]
-    deadline = time.monotonic() + PATIENCE
-    for cleaner in cleaners:
-        cleaner.wait_for_namespace(deadline)
-    left = [entry for cleaner in (*cleaners, prover.cleaner) for entry in cleaner.left]
-    returned.update(
-        run=run,
-        proofs=[proof.as_dict() for proof in proofs],
-        proven=list_proven_nodes(proofs),
-        left=[serialize(entry) for entry in left],
-        changed=bool(ended or left),
-    )
-    for entry in left:
-        screen.warn(f"{entry.kind} {entry.name}: {entry.why}")
-    text = render_report(proofs, plan.left_out, left, earlier_runs)
-    screen.display("", text)
-    failure = describe_failures(proofs)
-    stuck = [f"{entry.kind} {entry.name} ({entry.why})" for entry in left if not entry.kept]
-    if failure or stuck:
+    plan: Sequence[str] | None = None
+    left_out: Sequence[Mapping[str, str]] | None = None
+    earlier: Sequence[EarlierRun] | None = None
+    run: str | None = None
+    proofs: Sequence[Mapping[str, Any]] | None = None
+    proven: Mapping[str, Sequence[str]] | None = None
+    left: Sequence[RemainingObject] | None = None
+    changed: bool = False
+    report: str | None = None
+
+
+class Verification:
+    """Writes a volume on each node and reads it back. result: what is known by now, also after a failure."""
+
+    def __init__(self, client: Client, request: VerifyRequest, screen: Screen) -> None:
+        self._client, self._request, self._screen = client, request, screen
+        self.result = VerifyResult()
+
+    def run(self, *, check_mode: bool) -> None:
+        """Verify, then delete what this run and ended runs created; in check mode only show the plan.
+
+        Raises ClusterError, also if a volume lost its data or objects are left.
+        """
+        client, screen, run = self._client, self._screen, secrets.token_hex(4)
+        scope = RunScope(run, self._request.namespace or f"{PREFIX}-{run}", not self._request.namespace)
+        plan = read_plan(client, self._request)
+        steps = plan.describe_steps()
+        left_out = [{"driver": key, "node": node, "why": why} for key, node, why in plan.left_out]
+        self._note(plan=steps, left_out=left_out)
+        refuse(client, plan, scope)
+        earlier_runs = find_earlier_runs(client, scope, screen.show)
+        ended = [earlier.scope for earlier in earlier_runs if not earlier.lives]
+        self._note(earlier=earlier_runs)
+        if check_mode:
+            steps += [f"delete leftovers of run {scope.run} in {scope.namespace}" for scope in ended]
+            screen.show(*steps)
+            self._note(changed=bool(ended))
+            return
+        prover = Prover(client, scope, self._request, screen.show)
+        cleaners = delete_leftovers(client, earlier_runs, screen.show)
+        try:
+            proofs = prover.run(plan.targets)
+        finally:
+            ignore_signals()
+            prover.cleaner.delete_all()
+            self._note(left=prover.cleaner.left)
+        deadline = time.monotonic() + PATIENCE
+        for cleaner in cleaners:
+            cleaner.wait_for_namespace(deadline)
+        left = [entry for cleaner in (*cleaners, prover.cleaner) for entry in cleaner.left]
+        for entry in left:
+            screen.warn(f"{entry.kind} {entry.name}: {entry.why}")
+        text = render_report(proofs, plan.left_out, left, earlier_runs)
+        screen.display("", text)
+        failure = describe_failures(proofs)
+        stuck = [f"{entry.kind} {entry.name} ({entry.why})" for entry in left if not entry.kept]
         # Ansible prints all that a failed task returns, and the report is on the screen already.
-        returned["proofs"] = [shorten_proof(proof) for proof in proofs]
-    if failure:
-        raise ClusterError(failure, "verify_failed")
-    if stuck:
-        raise ClusterError(f"proven, but these objects could not be deleted: {'; '.join(stuck)}", "left_behind")
-    returned["report"] = text
+        failed = bool(failure or stuck)
+        shown_proofs = [shorten_proof(proof) if failed else proof.as_dict() for proof in proofs]
+        proven = list_proven_nodes(proofs)
+        self._note(run=run, proofs=shown_proofs, proven=proven, left=left, changed=bool(ended or left))
+        if failure:
+            raise ClusterError(failure, "verify_failed")
+        if stuck:
+            raise ClusterError(f"proven, but these objects could not be deleted: {'; '.join(stuck)}", "left_behind")
+        self._note(report=text)
+
+    def _note(self, **fields: Any) -> None:
+        self.result = replace(self.result, **fields)

@@ -59,7 +59,7 @@ def test_an_upgrades_result_keeps_the_state_of_each_node() -> None:
     }
     reported = {"msg": "CSI-U07", "outcome": "stopped", "place": "ConfigMap kubewin/x", "failed": True}
     finding = {"id": "CSI-U07", "object": "Node win-1", "message": "m" * 500, "remedy": "r"}
-    part = of_upgrade({**reported, "journal": [entry], "findings": [finding], "options": {"name": "n"}})
+    part = of_upgrade({**reported, "journal": [entry], "findings": [finding]})
     stands = {"node": "win-1", "step": "gate", "failed": True, "why": "not green"}
     assert part == {**reported, "journal": [stands], "findings": [{"id": "CSI-U07", "object": "Node win-1"}]}
     assert of_upgrade({"msg": "refused", "failed": True}) == {"msg": "refused", "failed": True}

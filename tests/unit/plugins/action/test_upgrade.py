@@ -74,7 +74,7 @@ def test_the_lease_stays_while_a_write_of_a_failed_step_may_arrive(lost: bool, m
     action._options = {**options, "kubeconfig": "", "context": "", "host": ""}
     holder = identify_process(os.getpid())
     action._upgrade = upgrade = Upgrade(client_of(store), options, holder, lambda _line: None, lambda *_step: {})
-    steps = UpgradeSteps(upgrade, action, options, {})
+    steps = UpgradeSteps(upgrade, action, options)
     with pytest.raises(ClusterError), action._hold_lease(holder, steps):
         upgrade.executor.execute(ChangeObject("cordon", "win-1", Journal("nine", "tasks", UpgradeTarget(), "", ())))
     assert any("/leases/" in path for path in store.things) == lost

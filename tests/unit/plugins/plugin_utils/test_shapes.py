@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
+from ansible_collections.kubewin.csi.plugins.modules import upgrade, verify
 
 PLUGINS = Path(__file__).parents[4] / "plugins"
 PLUGIN_UTILS = PLUGINS / "plugin_utils"
 
 # csi_proxy_info returns these dataclasses with all their fields.
 FACTS_RETURNED_WHOLE = PLUGIN_UTILS / "windows" / "model.py"
+# Modules that return a dataclass with all its fields, which they document.
+DOCUMENTED_BY = {"VerifyResult": verify, "StepResult": upgrade}
 
 # "name:" or "one, other:" at the start of a sentence, which is how docstrings here describe fields.
 _DESCRIBED = re.compile(r"(?:^|[.)]\s+)((?:[a-z][a-z0-9_]*, )*[a-z][a-z0-9_]*)(?: \([^)]*\))?: ")
@@ -65,7 +69,8 @@ SHAPES = pytest.mark.parametrize("shape", shapes(), ids=lambda shape: shape.name
 
 @SHAPES
 def test_every_field_is_read(shape: Shape) -> None:
-    assert not shape.fields - READ
+    module = DOCUMENTED_BY.get(shape.name)
+    assert not shape.fields - READ - set(yaml.safe_load(module.RETURN) if module else ())
 
 
 @SHAPES

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.run import DataRun
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.run import ClaimResult, DataRun
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 
 NAMESPACES: dict[str, Any] = {
@@ -19,7 +19,7 @@ NAMESPACES: dict[str, Any] = {
 }
 
 
-def run_of(keep_going: bool, returned: dict[str, Any]) -> DataRun:
+def run_of(keep_going: bool) -> DataRun:
     """A run over claims of a namespace, of one that is being deleted, and of one that is gone."""
     client: Any = SimpleNamespace(
         get=lambda _kind, name: NAMESPACES.get(name),
@@ -30,17 +30,16 @@ def run_of(keep_going: bool, returned: dict[str, Any]) -> DataRun:
         "record_namespace": "kubewin", "name": "nine", "compare": False, "keep_going": keep_going, "append_only": [], "limit": 1,
         "rate": 1, "timeout": 1, "step_timeout": 1,
     }  # fmt: skip
-    return DataRun(client, options, ["shop/data", "going/data", "gone/data"], returned, lambda _line: None)
+    return DataRun(client, options, ["shop/data", "going/data", "gone/data"], lambda _line: None)
 
 
 def test_a_claim_whose_namespace_cannot_be_used_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    returned: dict[str, Any] = {"volumes": [], "report": ""}
-    run, read = run_of(True, returned), list[str]()
-    monkeypatch.setattr(run, "_read", read.append)
+    run = run_of(True)
+    monkeypatch.setattr(run, "_read", lambda claim: ClaimResult({"claim": claim, "why": ""}, ""))
     run.refuse()
     run.run()
-    assert read == ["shop/data"]
-    assert [(volume["claim"], volume["why"]) for volume in returned["volumes"]] == [
+    assert [(volume["claim"], volume["why"]) for volume in run.as_dict()["volumes"]] == [
+        ("shop/data", ""),
         ("going/data", "its namespace is being deleted"),
         ("gone/data", "its namespace does not exist"),
     ]
@@ -48,4 +47,4 @@ def test_a_claim_whose_namespace_cannot_be_used_is_skipped(monkeypatch: pytest.M
 
 def test_without_keep_going_it_is_refused() -> None:
     with pytest.raises(ClusterError, match="Namespace going: it is being deleted"):
-        run_of(False, {}).refuse()
+        run_of(False).refuse()

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.errors import TaskError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize_known
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import EndRun
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Journal, NodeEntry, UpgradeTarget
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.play import UpgradeSteps
 
 
-def end(result: dict[str, Any], state: Any, failures: list[str]) -> list[str]:
-    """Perform the step on a journal with a node in progress; what it did with the nodes."""
+def end(state: Any, failures: list[str]) -> tuple[UpgradeSteps, TaskError | None, list[str]]:
+    """Perform the step on a journal with a node in progress; its error, and what it did with the nodes."""
     entry = NodeEntry("win-1", 0, step="drain")
     journal, done = Journal("nine", "none", UpgradeTarget(), "", (entry,), state=state), list[str]()
 
@@ -27,28 +28,28 @@ def end(result: dict[str, Any], state: Any, failures: list[str]) -> list[str]:
     fake: Any = SimpleNamespace(
         open=lambda: journal, settle=settle, journal_store=SimpleNamespace(location="ConfigMap kubewin/nine")
     )
-    steps = UpgradeSteps(fake, fake, {"failures": failures}, result)
+    steps, error = UpgradeSteps(fake, fake, {"failures": failures}), None
     try:
         steps.end()
-    finally:
-        assert steps.over
-    return done
+    except TaskError as raised:
+        error = raised
+    assert steps.over
+    return steps, error, done
 
 
 def test_nodes_in_progress_stay_as_they_are_after_a_step_that_failed() -> None:
-    result: dict[str, Any] = {}
-    with pytest.raises(TaskError, match="the API server does not answer") as error:
-        end(result, "open", ["the API server does not answer"])
-    assert error.value.reason == "stopped"
+    steps, error, done = end("open", ["the API server does not answer"])
+    assert error is not None
+    assert (str(error), error.reason, done) == ("the API server does not answer", "stopped", [])
+    result = serialize_known(steps.result)
     assert result["outcome"] == "stopped"
     assert result["journal"][0]["step"] == "drain"
     assert result["next"] == ["upgrade"]
 
 
 def test_a_pause_is_no_failure() -> None:
-    result: dict[str, Any] = {}
-    assert end(result, "paused", ["an approval is required"]) == ["settle"]
-    assert result["outcome"] == "paused"
+    steps, error, done = end("paused", ["an approval is required"])
+    assert (steps.result.outcome, error, done) == ("paused", None, ["settle"])
 
 
 @pytest.mark.parametrize("unproven_canary", [False, True])
@@ -69,6 +70,6 @@ def test_check_mode_refuses_what_the_run_would_refuse_before_the_first_node(unpr
         lease=SimpleNamespace(find_other_run=lambda: ""),
     )
     options = {"step": "prepare", "hosts": {}, "hook": "none", "data": True, "unproven_canary": unproven_canary}
-    UpgradeSteps(upgrade, features, options, {}).plan(check_mode=True)
+    UpgradeSteps(upgrade, features, options).plan(check_mode=True)
     proven = [] if unproven_canary else ["readiness", "verify ['win-1']"]
     assert called == ["permissions", *proven, "data ['shop/data'] False"]
