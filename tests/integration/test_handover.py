@@ -368,6 +368,7 @@ def replaced_by_ours(lab: Lab, theirs: dict[str, Any]) -> None:
     assert ours["spec"]["updateStrategy"]["type"] == "OnDelete"
     assert registered(lab)
     copy = lab.api.get(f"/api/v1/namespaces/{vsphere.NAMESPACE}/configmaps/kubewin-replaced-vsphere")["data"]
+    assert copy["schema"] == "1"
     assert copy["state"] == "finished"
     assert json.loads(copy["daemonset.json"])["spec"]["selector"] == theirs["spec"]["selector"]
     outcome = applied(connect(lab.state.kubeconfigs["kubewin"]), CLUSTER_ONLY)

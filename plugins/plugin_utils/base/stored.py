@@ -49,12 +49,15 @@ def read(kind: Any, text: str, schema: int) -> Any:
         raise FormatError(f"it is not JSON ({error})") from error
     if not isinstance(data, dict) or "schema" not in data:
         raise FormatError("it has no schema version")
-    version = data.pop("schema")
-    if isinstance(version, int) and version > schema:
-        raise LaterFormatError(f"its schema version is {version}, expected {schema}")
-    if version != schema:
-        raise FormatError(f"its schema version is {version}, expected {schema}")
+    check_version(data.pop("schema"), schema)
     return restore(kind, data)
+
+
+def check_version(version: Any, schema: int) -> None:
+    """Raise FormatError for another version than this release writes."""
+    if version != schema:
+        later = isinstance(version, int) and version > schema
+        raise (LaterFormatError if later else FormatError)(f"its schema version is {version}, expected {schema}")
 
 
 def restore(kind: Any, data: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..base.stored import check_version
 from ..catalog.base import Driver
 from ..catalog.registry import DRIVERS
 from ..catalog.versions import parse_image_tag
@@ -21,7 +22,7 @@ from ..kube.node import ObservedNode
 from ..kube.permissions import Binding, find_missing_rules, list_bind_commands
 from .installed import list_controllers
 from .plan import choose_namespace
-from .plan_inputs import DriverController, DriverRequest, DriverSnapshot, name_record
+from .plan_inputs import RECORD_SCHEMA, DriverController, DriverRequest, DriverSnapshot, name_record
 
 
 def read_snapshot(client: Client, driver: Driver, desired: DriverRequest) -> DriverSnapshot:
@@ -143,12 +144,29 @@ def _drop_duplicates(names: Iterable[str | None]) -> list[str]:
 
 
 def read_begun_handover(client: Client, driver: Driver, namespace: str) -> Mapping[str, str]:
-    """The record of a hand-over to ours that has not been finished, empty when there is none. namespace: empty for any."""
+    """The record of a hand-over to ours that has not been finished, empty when there is none. namespace: empty for any.
+
+    ClusterError invalid for a record of another format, which may be of an unfinished hand-over.
+    """
     name = name_record(driver)
     config_maps = (
-        [client.get(kinds.CONFIG_MAP, name, namespace)]
+        filter(None, [client.get(kinds.CONFIG_MAP, name, namespace)])
         if namespace
         else client.list(kinds.CONFIG_MAP, field_selector=f"metadata.name={name}").items
     )
-    records = [(config_map or {}).get("data") or {} for config_map in config_maps]
+    records = [_read_record(config_map) for config_map in config_maps]
     return next((record for record in records if record.get("state") == "begun"), {})
+
+
+def _read_record(config_map: Mapping[str, Any]) -> Mapping[str, str]:
+    metadata, record = config_map["metadata"], config_map.get("data") or {}
+    version = record.get("schema", str(RECORD_SCHEMA))
+    try:
+        check_version(int(version) if version.isdecimal() else version, RECORD_SCHEMA)
+    except ValueError as error:
+        raise ClusterError(
+            f"ConfigMap {metadata['namespace']}/{metadata['name']}: the record of a hand-over cannot be read: {error}. If it was "
+            "edited by hand, restore it.",
+            "invalid",
+        ) from error
+    return record

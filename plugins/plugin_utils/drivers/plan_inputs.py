@@ -18,6 +18,8 @@ from ..kube.node import ObservedNode
 from . import declared
 
 OPENSHIFT_CONTAINER = "csi-driver"
+# Of the record of a hand-over. One without a version is of the first, which was written without it before.
+RECORD_SCHEMA = 1
 
 
 def name_record(driver: Driver) -> str:

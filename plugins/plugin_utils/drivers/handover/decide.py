@@ -26,11 +26,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ...base.decode import read_object
+from ...base.stored import restore
 from ...catalog.base import Driver
 from ...kube.errors import ClusterError
 from ...kube.labels import HANDOVER, MANAGED_BY, MANAGER, PART_OF
 from ..ownership import Owner, describe_owner
-from ..plan_inputs import name_record
+from ..plan_inputs import RECORD_SCHEMA, name_record
 from ..uses import VolumeUse, list_csi_proxy_pipes
 
 Direction = Literal["to_platform", "to_kubewin"]
@@ -261,15 +262,15 @@ class WaitingNode:
         if not text:
             return None
         try:
-            annotation = read_object(text)
-            return cls(str(annotation["node"]), frozenset((str(uid), int(count)) for uid, count in annotation["stale"]))
-        except (ValueError, KeyError, TypeError) as error:
+            waiting: WaitingNode = restore(cls, read_object(text))
+        except ValueError as error:
             metadata = daemon_set["metadata"]
             raise ClusterError(
-                f"DaemonSet {metadata.get('namespace')}/{metadata['name']}: annotation {_WAITING} is unreadable ({type(error).__name__}), "
+                f"DaemonSet {metadata.get('namespace')}/{metadata['name']}: annotation {_WAITING} is unreadable ({error}), "
                 "expected the node in progress. Verify that node's volumes, remove the annotation, and run again.",
                 "invalid",
             ) from error
+        return waiting
 
 
 def detect_mode(daemon_set: Mapping[str, Any]) -> str:
@@ -328,5 +329,5 @@ def make_record(driver: Driver, namespace: str, data: Mapping[str, str]) -> dict
             "namespace": namespace,
             "labels": {MANAGED_BY: MANAGER, PART_OF: driver.name},
         },
-        "data": dict(data),
+        "data": {**data, "schema": str(RECORD_SCHEMA)},
     }

@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.decide import make_record
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.observe import (
     find_missing_deploy_rules,
     read_snapshot,
@@ -15,6 +16,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.observe import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan_inputs import DriverRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.access import Need, list_role_needs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.permissions import load_roles
 from unit.plugins.plugin_utils.drivers.worlds import HOME, VSPHERE
 from unit.plugins.plugin_utils.kube.fakes import ApiError, Clock, Response
@@ -147,12 +149,37 @@ def test_the_plugins_account_is_checked_on_openshift_if_that_is_allowed(privileg
     assert read_snapshot(elsewhere, VSPHERE, DriverRequest()).privileged is None
 
 
+def client_with(record: dict[str, Any]) -> Client:
+    path = f"/api/v1/namespaces/{HOME}/configmaps/{record['metadata']['name']}"
+    server, clock = Server({}, {path: record}), Clock()
+    return Client(server, retry_for=5, clock=clock, sleep=clock.sleep)
+
+
+@pytest.mark.parametrize("versioned", [True, False])
 @pytest.mark.parametrize(("state", "expected"), [("begun", "a/b"), ("finished", "")])
-def test_a_hand_over_counts_until_it_is_finished(state: str, expected: str) -> None:
-    record = f"/api/v1/namespaces/{HOME}/configmaps/kubewin-replaced-vsphere"
-    server, clock = Server({}, {record: {"data": {"replaced": "a/b", "state": state}}}), Clock()
-    client = Client(server, retry_for=5, clock=clock, sleep=clock.sleep)
-    assert read_snapshot(client, VSPHERE, DriverRequest()).replacing == expected
+def test_a_hand_over_counts_until_it_is_finished(state: str, expected: str, versioned: bool) -> None:
+    record = make_record(VSPHERE, HOME, {"replaced": "a/b", "state": state})
+    if not versioned:
+        # As it was first written.
+        del record["data"]["schema"]
+    assert read_snapshot(client_with(record), VSPHERE, DriverRequest()).replacing == expected
+
+
+@pytest.mark.parametrize(
+    ("version", "why"),
+    [("2", "expected 1: a later release wrote it; run that release"), ("0", "expected 1"), ("x", "expected 1")],
+)
+@pytest.mark.parametrize("state", ["begun", "finished"])
+def test_the_record_of_a_hand_over_in_another_format_is_refused(state: str, version: str, why: str) -> None:
+    """Its state may mean something else, and a hand-over would replace the copy in it."""
+    record = make_record(VSPHERE, HOME, {"replaced": "a/b", "state": state})
+    record["data"]["schema"] = version
+    with pytest.raises(ClusterError) as error:
+        read_snapshot(client_with(record), VSPHERE, DriverRequest())
+    assert str(error.value) == (
+        f"ConfigMap {HOME}/kubewin-replaced-vsphere: the record of a hand-over cannot be read: its schema version is "
+        f"{version}, {why}. If it was edited by hand, restore it."
+    )
 
 
 def test_a_controller_with_a_name_of_its_own_is_found_by_its_image_as_in_preflight() -> None:

@@ -20,6 +20,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.decid
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import Owner
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.uses import VolumeUse
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from unit.plugins.plugin_utils.drivers.worlds import HOME, VSPHERE, daemon_set
 
 NODES = ("win-1", "win-2")
@@ -191,6 +192,13 @@ def test_the_awaited_node_is_recorded_with_the_runs_whose_sockets_are_closed() -
     assert WaitingNode.from_object({"metadata": {"annotations": notes}}) == waiting
     cleared = make_exclusion_patch(live(), ("win-1",), None)["metadata"]["annotations"]
     assert WaitingNode.from_object({"metadata": {"annotations": cleared}}) is None
+
+
+def test_an_awaited_node_that_a_later_release_recorded_is_refused() -> None:
+    notes = make_exclusion_patch(live(), ("win-1",), WaitingNode("win-1", frozenset()))["metadata"]["annotations"]
+    later = {name: text.replace('"stale"', '"until": "10:00", "stale"') for name, text in notes.items()}
+    with pytest.raises(ClusterError, match=r"it has the field until, .* a later release wrote it; run that release"):
+        WaitingNode.from_object({"metadata": {"name": "ours", "annotations": later}})
 
 
 def test_the_mode_is_what_the_pods_mount() -> None:
