@@ -105,8 +105,10 @@ class ActionModule(ClusterAction):
             # The pods of the drivers before took their time to end.
             if self.result["objects"] and not self.check_mode and (uses := self._read_uses(client, driver, objects)):
                 raise TaskError(explain_refusal(driver, uses), "in_use")
-            for kind, item in objects:
-                self._delete(client, kind, item, deadline)
+            for entry in objects:
+                # Another user may have installed the driver since the plan was made.
+                for kind, item in self._omit_kept_objects(client, driver, [entry]):
+                    self._delete(client, kind, item, deadline)
 
     def _read_uses(
         self, client: Client, driver: Driver, objects: Sequence[tuple[Kind, dict[str, Any]]]
@@ -153,7 +155,9 @@ class ActionModule(ClusterAction):
         """Delete one object, a DaemonSet with its pods by the deadline in monotonic seconds, and add it to the result."""
         metadata = item["metadata"]
         name, namespace = metadata["name"], metadata.get("namespace")
-        client.delete(kind, name, namespace, metadata["uid"], dry_run=self.check_mode)
+        # Another installation may have taken over what others rely on.
+        version = metadata["resourceVersion"] if kind in _KEPT_KINDS else ""
+        client.delete(kind, name, namespace, metadata["uid"], dry_run=self.check_mode, version=version)
         self.result["changed"] = True
         waits = kind == kinds.DAEMON_SET and not self.check_mode
         if waits and not wait_until_gone(client, dict(item), deadline, self.show):

@@ -23,11 +23,15 @@ PLUGINS = "/apis/apps/v1/namespaces/csi/daemonsets"
 
 
 class Cluster(ObjectStore):
-    """A cluster with two node plugins and a Windows node. renewed: path of a Lease that another run renews all the time."""
+    """A cluster with two node plugins and a Windows node.
+
+    renewed: path of a Lease that another run renews all the time. later: objects that others write after the first deletion.
+    """
 
     def __init__(self, renewed: str = "") -> None:
         super().__init__()
         self.renewed, self.deleted, self.used_later = renewed, list[str](), False
+        self.later: dict[str, dict[str, Any]] = {}
         labels = {"kubernetes.io/os": "windows"}
         self.things["/api/v1/nodes/win-1"] = {"metadata": {"name": "win-1", "labels": labels}}
         for key in ("smb", "vsphere"):
@@ -53,7 +57,10 @@ class Cluster(ObjectStore):
             pod = {"metadata": {"namespace": "shop", "name": "db"}, "spec": {"nodeName": "win-1", "volumes": [volume]}}
             return Response({"items": [pod], "metadata": {"resourceVersion": "1"}})
         if method == "DELETE":
+            response = super().request(method, path, body, **params)
             self.deleted.append(path)
+            self.things |= self.later
+            return response
         return super().request(method, path, body, **params)
 
 
@@ -151,11 +158,12 @@ DEPENDENTS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.parametrize("late", [False, True], ids=["from the beginning", "since the plugin's pods ended"])
 @pytest.mark.parametrize("dependent", DEPENDENTS)
-def test_a_csi_driver_stays_on_which_another_installation_relies(dependent: str) -> None:
+def test_a_csi_driver_stays_on_which_another_installation_relies(dependent: str, late: bool) -> None:
     cluster, action = _with_csi_driver(), prepare()
     path, thing = DEPENDENTS[dependent]
-    cluster.things[path] = thing
+    (cluster.later if late else cluster.things)[path] = thing
     action._remove(client_of(cluster), {"drivers": ["smb"], "csi_proxy": False})
     assert cluster.deleted == [f"{PLUGINS}/smb"]
     action.sum_up()
@@ -165,6 +173,17 @@ def test_a_csi_driver_stays_on_which_another_installation_relies(dependent: str)
     again._remove(client_of(cluster), {"drivers": ["smb"], "csi_proxy": False})
     again.sum_up()
     assert again.result["lines"] == [f"kept: CSIDriver {SMB.name}, because {dependent} relies on it"]
+
+
+def test_a_csi_driver_stays_that_another_installer_changed_meanwhile() -> None:
+    """It may create its controller only after this run looked for one."""
+    cluster, action = _with_csi_driver(), prepare()
+    path = f"{STORAGE}/csidrivers/{SMB.name}"
+    metadata = {**cluster.things[path]["metadata"], "resourceVersion": "2", "labels": {"helm.sh/chart": "csi-smb"}}
+    cluster.later[path] = {"metadata": metadata}
+    with pytest.raises(ClusterError) as caught:
+        action._remove(client_of(cluster), {"drivers": ["smb"], "csi_proxy": False})
+    assert (caught.value.reason, cluster.deleted) == ("conflict", [f"{PLUGINS}/smb"])
 
 
 def test_a_csi_driver_goes_with_the_only_plugin_of_its_driver() -> None:
