@@ -173,7 +173,7 @@ def read_hosts(task_vars: Mapping[str, Any], **registered: Any) -> list[HostResu
 
     task_vars: variables of a task. registered: results that the task itself is about to register.
     """
-    windows = (task_vars.get(INPUTS) or {}).get("windows") or ()
+    windows = frozenset((task_vars.get(INPUTS) or {}).get("windows") or ())
     hosts = [host for host in task_vars.get("ansible_play_hosts_all") or () if host in windows]
     return build_results(hosts, {host: _read_variables(task_vars["hostvars"], host) for host in hosts}, **registered)
 
@@ -200,9 +200,13 @@ def build_results(
     hosts: Sequence[str], variables: Mapping[str, Mapping[str, Any]], **registered: Any
 ) -> list[HostResult]:
     host_variables = {host: {**variables.get(host, {}), **registered} for host in hosts}
-    # Registered by a task that ran once for all hosts, or for those of a batch, which it alone matched.
-    matches = {host: NodeMatch.from_result(host_variables[host].get("kubewin_nodes")) for host in hosts}
-    return [build_result(host, host_variables[host], _choose_match(host, matches)) for host in hosts]
+    # Registered by a task that ran once for all hosts, or for those of a batch, which it alone matched: few, so each is searched once.
+    results = {host: variables.get("kubewin_nodes") for host, variables in host_variables.items()}
+    matches = {id(result): NodeMatch.from_result(result) for result in results.values()}
+    return [
+        build_result(host, host_variables[host], _choose_match(host, [matches[id(results[host])], *matches.values()]))
+        for host in hosts
+    ]
 
 
 def list_csi_proxies(task_vars: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -215,11 +219,10 @@ def list_read_nodes(hosts: Sequence[Mapping[str, Any]]) -> list[str]:
     return [host["node"] for host in hosts if "serving" in host]
 
 
-def _choose_match(host: str, matches: Mapping[str, NodeMatch]) -> NodeMatch:
-    """The match in which a host has its Node, else any."""
-    candidates = [matches[host], *matches.values()]
-    named = next((match for match in candidates if host in match.matched), None)
-    return named or next((match for match in candidates if match.nodes or match.errors), NodeMatch())
+def _choose_match(host: str, matches: Sequence[NodeMatch]) -> NodeMatch:
+    """The match in which a host has its Node, else any. matches: first its own."""
+    named = next((match for match in matches if host in match.matched), None)
+    return named or next((match for match in matches if match.nodes or match.errors), NodeMatch())
 
 
 def read_plans(task_vars: Mapping[str, Any]) -> list[PlannedDriver]:

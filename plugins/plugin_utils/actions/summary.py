@@ -38,13 +38,13 @@ _WIDTH = 120
 class RunFacts:
     """What a run found and did.
 
-    gates: by driver. readiness: what preflight_info returned for this run, if it was asked. driver_changes: of the objects of drivers.
-    warnings: of the drivers' plans.
+    gates: by driver. nodes: the Windows Nodes of the cluster, none without hosts. readiness: what preflight_info returned for this run, if it
+    was asked. driver_changes: of the objects of drivers. warnings: of the drivers' plans.
     """
 
     hosts: Sequence[HostResult] = ()
     gates: Mapping[str, GateReport] = field(default_factory=dict)
-    nodes_without_host: Sequence[str] = ()
+    nodes: Sequence[str] = ()
     readiness: Mapping[str, Any] = field(default_factory=dict)
     driver_changes: Sequence[ObjectChanges] = ()
     warnings: Sequence[Finding] = ()
@@ -90,7 +90,7 @@ def read_facts(task_vars: Mapping[str, Any]) -> RunFacts:
         hosts=hosts,
         gates={str(result["item"]): GateReport.from_result(result["gate"]) for result in gates if "gate" in result},
         # Without Windows hosts, only the gate reports the nodes.
-        nodes_without_host=[name for name in nodes if name not in {host.node for host in hosts}] if hosts else [],
+        nodes=list(nodes) if hosts else [],
         readiness=task_vars.get("kubewin_readiness") or {},
         driver_changes=[driver for driver in applied if driver.changes],
         warnings=[
@@ -125,7 +125,7 @@ def summarize(facts: RunFacts, failure: str = "") -> RunSummary:
     rows = [_build_row(host, gates, node_verdicts) for host in hosts]
     why = "none of the hosts read is this Node; it gets a plugin pod only after its pipes are checked"
     with_host = {row.node for row in rows}
-    unread = {name: ("not checked", why) for name in facts.nodes_without_host if name not in with_host}
+    unread = {name: ("not checked", why) for name in facts.nodes if name not in with_host}
     if not rows and not unread:
         # The platform installs csi-proxy, or the mode needs none: no host was read, and the gate reports that.
         unread = node_verdicts

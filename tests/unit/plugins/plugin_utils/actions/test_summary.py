@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -22,7 +24,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateProblem, NodeEvaluation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.state import CsiProxyState
-from unit.plugins.hostvars import STATE, match
+from unit.plugins.hostvars import STATE, HostVars, match
 
 SERVING: dict[str, Any] = {**STATE, "findings": []}
 UNREAD = GateProblem("CSI-G40", "unproven", "the host was not read", "read it")
@@ -318,3 +320,49 @@ def test_enable_csi_is_followed_by_itself_only_while_it_has_something_to_do(
     check: bool, facts: dict[str, Any], accept_unproven: bool, expected: bool
 ) -> None:
     assert has_remaining_work(RunFacts(**{"hosts": [host("win-1")], **facts}), accept_unproven, check=check) is expected
+
+
+def count_operations(function: Callable[[], object]) -> int:
+    """How many operations of Python's interpreter a call takes."""
+    count, before = 0, sys.gettrace()
+
+    def trace(frame: Any, event: str, _argument: object) -> Any:
+        nonlocal count
+        frame.f_trace_lines, frame.f_trace_opcodes = False, True
+        count += event == "opcode"
+        return trace
+
+    sys.settrace(trace)
+    try:
+        function()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+@pytest.mark.parametrize("read", [True, False], ids=["read", "unreachable"])
+def test_the_work_for_each_host_does_not_grow_with_their_number(read: bool) -> None:
+    def summarize_run(count: int) -> None:
+        nodes = [f"win-{number}" for number in range(count)]
+        hosts = {f"{node}.example.com": node for node in nodes}
+        plan = {"csi_proxy": SERVING, "plan": []} if read else {"msg": "no route", "reason": "connection_lost"}
+        # Registered by a task that ran once for all hosts.
+        registered = match(*nodes, matched=hosts if read else {})
+        gates = [
+            {"item": "smb", "gate": {"verdict": "green", "nodes": [{"node": node, "problems": []} for node in nodes]}}
+        ]
+        facts = read_facts(
+            {
+                "kubewin_inputs": {"windows": list(hosts)},
+                "ansible_play_hosts_all": list(hosts),
+                "hostvars": HostVars({host: {"csi_proxy_plan": plan, "kubewin_nodes": registered} for host in hosts}),
+                "kubewin_nodes": registered,
+                "kubewin_gates": {"results": gates},
+            }
+        )
+        summary = summarize_facts(facts)
+        assert len(summary.nodes) == (count if read else 2 * count)
+        render_summary(summary)
+
+    few, many = (count_operations(partial(summarize_run, count)) for count in (50, 200))
+    assert many < 4.4 * few
