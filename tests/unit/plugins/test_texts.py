@@ -94,6 +94,13 @@ def test_a_task_that_checks_is_not_called_after_what_it_refuses() -> None:
                 assert not re.match(r"(Refuse|Insist)\b", name), f"{path.relative_to(ROOT)}: {name}"
 
 
+def test_the_name_of_a_task_is_that_of_every_batch() -> None:
+    """ansible-core 2.19 fills the name in for the first batch of a play, and shows that one for each further batch."""
+    for path in [*(ROOT / "playbooks").rglob("*.yml"), *(ROOT / "roles").glob("*/tasks/*.yml")]:
+        names = [name for name, _task in _tasks(yaml.safe_load(path.read_text(encoding="utf-8")))]
+        assert [name for name in names if "{{" in name] == [], path.relative_to(ROOT)
+
+
 def _tasks(node: Any) -> list[tuple[str, dict[str, Any]]]:
     if isinstance(node, list):
         return [task for one in node for task in _tasks(one)]
