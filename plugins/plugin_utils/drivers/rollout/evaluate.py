@@ -317,6 +317,11 @@ def _check_registration(picture: RolloutPicture, node: ObservedNode, pod: PodFac
             remedy = f"kubectl -n {picture.daemon_set.namespace} logs {pod.name}" + (
                 f" -c {registrar}" if registrar else " --all-containers"
             )
+            if "PluginRegistered:true" in hint:
+                # Its entry went with the CSINode, and the registrar does not register again.
+                remedy = (
+                    f"kubectl -n {picture.daemon_set.namespace} delete pod {pod.name}, which registers the driver again"
+                )
         yield GateProblem("CSI-G20", "waiting", message, remedy)
         return
     annotated = node.node_ids.get(picture.driver)

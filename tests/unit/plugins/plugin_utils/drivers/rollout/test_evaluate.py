@@ -245,6 +245,15 @@ def test_a_crash_loop_names_node_pipe_and_remedy() -> None:
     assert "kubewin.csi.enable_csi" in found.problems[1].remedy
 
 
+def test_a_plugin_whose_csinode_was_deleted_has_to_register_again() -> None:
+    log = "Received NotifyRegistrationStatus call: &RegistrationStatus{PluginRegistered:true,Error:,}\n"
+    view = win2(registrations=None)
+    assert "logs plugin-win-2" in text(
+        of(replace(view, logs={"plugin-win-2": "Still connecting to unix:///csi.sock\n"}))
+    )
+    assert "delete pod plugin-win-2" in text(of(replace(view, logs={"plugin-win-2": log})))
+
+
 def test_a_crash_loop_of_an_unseen_host_takes_the_pipe_from_the_log() -> None:
     view = replace(
         crashing(hosts=None),
