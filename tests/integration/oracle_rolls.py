@@ -14,6 +14,7 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +32,7 @@ from integration.oracle_cluster import (
     run_pods_with_claims,
 )
 from lab.cluster.api import Api, ApiError
+from lab.cluster.workload import HOLD_DELETE
 from lab.handle import Lab, eventually
 from situations.recorded_answers import Recording, RolledCluster, explain_roll_error, predict_roll
 from situations.smaller import Cut, smallest
@@ -41,7 +43,7 @@ MARK, HOST, ZONE = "roll.test/cluster", "kubernetes.io/hostname", "topology.kube
 AT_REST = 15.0
 _PLURALS = {
     "Deployment": "deployments", "PodDisruptionBudget": "poddisruptionbudgets",
-    "PersistentVolumeClaim": "persistentvolumeclaims",
+    "PersistentVolumeClaim": "persistentvolumeclaims", "Job": "jobs",
 }  # fmt: skip
 # "once": ReadWriteOncePod. "late": a volume is chosen when the first pod is scheduled. "shared": two Deployments name the claim.
 _STORAGE = ("", "", "", "node", "zone", "zone", "once", "once", "late", "late", "shared", "ephemeral")
@@ -60,19 +62,22 @@ class RandomRoll:
     claims: list[Object] = field(default_factory=list)
 
     @classmethod
-    def draw(cls, seed: str, prefix: str) -> RandomRoll:
-        """The cluster of a seed."""
+    def draw(cls, seed: str, prefix: str, job_alone: bool = False) -> RandomRoll:
+        """The cluster of a seed. job_alone: it has a Job and nothing else that could stop a roll."""
         luck = random.Random(seed)
         cluster = cls(seed, f"{prefix}-{uuid.uuid4().hex[:8]}")
         for number in range(luck.randint(2, 4)):
             cpu, labels = luck.choice(["2", "3", "4"]), {MARK: cluster.name, ZONE: luck.choice("ab")}
             cluster.nodes.append(make_windows_node(f"{cluster.name}-{number}", labels, cpu))
-        for number in range(luck.randint(1, 4)):
+        for number in range(0 if job_alone else luck.randint(1, 4)):
             cluster._draw_workload(luck, f"app-{number}")
         # Drawn apart, so that a seed makes the workloads that it made before.
         luck = random.Random(f"{seed} storage")
         for workload in cluster.workloads:
             cluster._draw_storage(luck, workload)
+        luck = random.Random(f"{seed} jobs")
+        if job_alone or luck.random() < 0.5:
+            cluster._draw_job(luck)
         return cluster
 
     def _draw_workload(self, luck: random.Random, name: str) -> None:
@@ -95,6 +100,23 @@ class RandomRoll:
         if luck.random() < 0.5:
             limit = luck.choice([{"maxUnavailable": 1}, {"minAvailable": luck.randint(0, replicas)}])
             self.budgets.append(_make("policy/v1", "PodDisruptionBudget", name, {"selector": selector, **limit}))
+
+    def _draw_job(self, luck: random.Random) -> None:
+        """A Job whose evicted pods come back late, so they request nothing that others could take meanwhile."""
+        main = {"name": "main", "image": "registry.example.com/main:1"}
+        spec = {"nodeSelector": {MARK: self.name}, "containers": [main], "restartPolicy": "Never"}
+        # The Job controller counts a pod before it ends.
+        template = {"metadata": {"annotations": {HOLD_DELETE: "true"}}, "spec": spec}
+        parts: Object = {
+            "parallelism": luck.randint(1, 2),
+            "backoffLimit": luck.choice((0, 1, 2, 6)),
+            "template": template,
+        }
+        action = luck.choice((None, None, "Ignore", "Count"))
+        if action is not None:
+            condition = {"type": "DisruptionTarget", "status": "True"}
+            parts["podFailurePolicy"] = {"rules": [{"action": action, "onPodConditions": [condition]}]}
+        self.workloads.append(_make("batch/v1", "Job", "job", parts))
 
     def _draw_storage(self, luck: random.Random, workload: Object) -> None:
         """Give the pods of a workload a volume."""
@@ -221,14 +243,30 @@ class RollingCluster:
             drained = self._drain(node)
             self._api.patch(f"{NODES}/{node}", {"spec": {"unschedulable": False}})
             self._rest()
-            if not drained or not all(pod["spec"].get("nodeName") for pod in self._list_pods()):
+            # A pod of a Job comes back when its backoff ends, which may be now.
+            placed = all(pod["spec"].get("nodeName") or _is_of_job(pod) for pod in self._list_pods())
+            if not drained or not placed or self._has_failed_job():
                 return node
         return ""
+
+    def _has_failed_job(self) -> bool:
+        jobs = self._api.items(f"/apis/batch/v1/namespaces/{self.cluster.name}/jobs")
+        conditions = [entry["type"] for job in jobs for entry in job["status"].get("conditions") or ()]
+        return "FailureTarget" in conditions or "Failed" in conditions
+
+    def _end_pods_of_jobs(self, pods: Sequence[Object]) -> None:
+        """As a kubelet, which ends the containers of a pod that is deleted."""
+        for pod in pods:
+            metadata, phase = pod["metadata"], pod["status"]["phase"]
+            if _is_of_job(pod) and "deletionTimestamp" in metadata and phase != "Failed":
+                with suppress(ApiError):
+                    self._api.patch(f"{self._space}/pods/{metadata['name']}/status", {"status": {"phase": "Failed"}})
 
     def _drain(self, node: str) -> bool:
         last = time.monotonic()
         while left := [pod for pod in self._list_pods() if pod["spec"].get("nodeName") == node]:
             run_pods_with_claims(self._api, self._list_pods())
+            self._end_pods_of_jobs(left)
             evicted = [self._evict(pod) for pod in left]
             if any(evicted):
                 last = time.monotonic()
@@ -258,6 +296,10 @@ class RollingCluster:
         for volume in self.cluster.volumes:
             self._api.gone(f"{VOLUMES}/{volume['metadata']['name']}")
         self._api.gone(f"{CLASSES}/{self.cluster.name}")
+
+
+def _is_of_job(pod: Object) -> bool:
+    return HOLD_DELETE in pod["metadata"].get("annotations", {})
 
 
 def _describe(pod: Object) -> tuple[str, str, str, bool]:
@@ -311,9 +353,10 @@ class RollOracle:
         self._records, self._own = records, f"roll{uuid.uuid4().hex[:6]}"
         self.recordings: list[Recording] = []
 
-    def run(self, seeds: Sequence[str]) -> list[RollOutcome]:
-        """One roll for each seed."""
-        return self._run([RandomRoll.draw(seed, self._own) for seed in seeds])
+    def run(self, seeds: Sequence[str], job_seeds: Sequence[str] = ()) -> list[RollOutcome]:
+        """One roll for each seed. job_seeds: of clusters with a Job alone."""
+        clusters = [RandomRoll.draw(seed, self._own) for seed in seeds]
+        return self._run([*clusters, *(RandomRoll.draw(seed, self._own, job_alone=True) for seed in job_seeds)])
 
     def _run(self, clusters: Sequence[RandomRoll]) -> list[RollOutcome]:
         rolling = [RollingCluster(self._api, cluster) for cluster in clusters]

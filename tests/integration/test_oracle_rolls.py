@@ -15,7 +15,8 @@ SEED = os.environ.get("KUBEWIN_ORACLE_SEED", "1")
 
 
 def check_rolls(oracle: RollOracle, count: int, label: str) -> None:
-    tally = RollTally(oracle.run([f"{SEED}-{label}-{number}" for number in range(count)]))
+    seeds, job_seeds = ([f"{SEED}-{label}-{word}{number}" for number in range(count)] for word in ("", "job-"))
+    tally = RollTally(oracle.run(seeds, job_seeds))
     print(f"seed {SEED}-{label}: {tally}", flush=True)
     assert not tally.wrong, "\n\n".join(str(oracle.shrink(outcome)) for outcome in tally.wrong[:3])
 

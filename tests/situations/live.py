@@ -108,8 +108,8 @@ def a_node_plugin_that_is_being_deleted(world: World) -> None:
     _delete(world, "DaemonSet", VSPHERE.daemonset, VSPHERE.namespace)
 
 
-def _run_job(world: World, active: int = 1, **spec: object) -> None:
-    status = {"active": active, "failed": 2, "startTime": world.ago(hours=1)}
+def _run_job(world: World, active: int = 1, failed: int = 2, **spec: object) -> None:
+    status = {"active": active, "failed": failed, "startTime": world.ago(hours=1)}
     workload(world, "Job", "batch", pod_spec("share"), on=["win-1"] * active, status=status, **spec)
 
 
@@ -127,6 +127,21 @@ def a_job_with_a_policy_for_failures(world: World) -> None:
 @situation(starts_again={"Job shop/batch": "yes"})
 def a_job_with_retries_left(world: World) -> None:
     _run_job(world, backoffLimit=3)
+
+
+@situation("CSI-W08", starts_again={"Job shop/batch": "unknown"})
+def a_job_with_fewer_retries_than_pods(world: World) -> None:
+    _run_job(world, 3, 0, parallelism=3, backoffLimit=2)
+
+
+@situation(starts_again={"Job shop/batch": "yes"})
+def a_job_with_a_retry_for_each_pod(world: World) -> None:
+    _run_job(world, 3, 0, parallelism=3, backoffLimit=3)
+
+
+@situation("CSI-W08", starts_again={"Job shop/batch": "unknown"})
+def a_job_with_fewer_retries_than_each_index_has(world: World) -> None:
+    _run_job(world, completionMode="Indexed", completions=3, backoffLimitPerIndex=3, backoffLimit=2)
 
 
 @situation("CSI-W08", starts_again={"Job shop/batch": "unknown"})

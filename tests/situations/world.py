@@ -39,6 +39,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storag
     ObservedVolume,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import (
+    ObservedJob,
     ObservedPod,
     ObservedTemplate,
     pod_is_evaluated,
@@ -147,6 +148,10 @@ class World:
             shapes=table.close(windows, [one.shape for one in templates]),
             budgets=tuple(ObservedBudget.from_object(one) for one in self.of("PodDisruptionBudget")),
             pods_on={node: tuple(numbers) for node, numbers in table.by_node.items()},
+            jobs={
+                f"{one['metadata']['namespace']}/{one['metadata']['name']}": ObservedJob.from_object(one)
+                for one in self.of("Job")
+            },
             templates=tuple(set_revision(one, revisions) if one.key in doubts else one for one in templates),
             drivers=tuple(ObservedDriver.from_object(one) for one in self.of("CSIDriver")),
             controllers=tuple(one for one in deployments if one is not None),

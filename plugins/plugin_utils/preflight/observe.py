@@ -41,7 +41,7 @@ from .facts.scheduling import ObservedBudget, PodTable
 from .facts.snapshot import Snapshot, Unread
 from .facts.sources import ObservedClaim
 from .facts.storage import ObservedAttachment, ObservedClass, ObservedVolume
-from .facts.workloads import ObservedPod, ObservedTemplate, needs_details, pod_is_evaluated, read_owner
+from .facts.workloads import ObservedJob, ObservedPod, ObservedTemplate, needs_details, pod_is_evaluated, read_owner
 from .revisions import find_doubted_templates, set_revision
 from .scope import Scope, limit_scope, list_config_maps
 
@@ -113,10 +113,11 @@ class _Pass:
         taken_at = self._client.now()
         windows = frozenset(node.name for node in nodes if node.windows)
         controllers: list[ObservedController] = []
+        jobs: dict[str, ObservedJob] = {}
         templates: list[ObservedTemplate] = []
         for kind in kinds.TEMPLATES:
             decode = _decode(wire.BriefTemplateList, wire.TemplateList, lambda item: not read_owner(item["metadata"]))
-            read_template = partial(_read_template, kind.kind, controllers)
+            read_template = partial(_read_template, kind.kind, controllers, jobs)
             templates += self._list(kind, read_template, wire.TemplateList, decode=decode if kind in _OWNED else None)
         table = PodTable()
         decode = _decode(
@@ -148,6 +149,7 @@ class _Pass:
             hosts_at=hosts_at,
             nodes=nodes,
             templates=kept_templates,
+            jobs=jobs,
             controllers=tuple(controllers),
             pods=kept_pods,
             shapes=shapes,
@@ -332,9 +334,11 @@ def _read_account(keys: set[str], item: Mapping[str, Any]) -> str | None:
 
 
 def _read_template(
-    kind: str, controllers: list[ObservedController], item: Mapping[str, Any]
+    kind: str, controllers: list[ObservedController], jobs: dict[str, ObservedJob], item: Mapping[str, Any]
 ) -> ObservedTemplate | None:
-    """A template with volumes; what is a driver's controller goes to `controllers`."""
+    """A template with volumes; what is a driver's controller goes to `controllers`, and each Job to `jobs`."""
+    if kind == kinds.JOB.kind:
+        jobs[f"{item['metadata']['namespace']}/{item['metadata']['name']}"] = ObservedJob.from_object(item)
     if kind == kinds.DEPLOYMENT.kind and (controller := ObservedController.from_object(item)) is not None:
         controllers.append(controller)
     return ObservedTemplate.from_object(kind, item) if _is_needed(kind, item) else None

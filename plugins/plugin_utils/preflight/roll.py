@@ -38,7 +38,8 @@ _ATTACHED = "attached volumes of "
 class _MovingPod:
     """A pod that a drain evicts. nodes: where it may go, as far as no other pod decides; doubts: where that is not known.
 
-    budgets: numbers of those that select it. answer: whether it starts again at all, with because.
+    budgets: numbers of those that select it. job: "namespace/name" of its Job, empty for others. answer: whether it starts
+    again at all, with because.
     """
 
     name: str
@@ -47,6 +48,7 @@ class _MovingPod:
     nodes: int
     doubts: int = 0
     budgets: tuple[int, ...] = ()
+    job: str = ""
     answer: Answer = "yes"
     because: str = ""
 
@@ -129,6 +131,8 @@ class _Simulation:
         self._obstacles = {name: self._find_obstacle(name) for name in self._names}
         self._on: dict[str, list[_MovingPod]] = {}
         self._healthy: list[int] = []
+        # Of pods of Jobs, by "namespace/name" of the Job and by pod.
+        self._evictions: Counter[str | _MovingPod] = Counter()
         self._way, self._random, self._next_place = 0, random.Random(0), 0
 
     # Before the roll
@@ -258,15 +262,19 @@ class _Simulation:
             answer, because = "unknown", "its rules about other pods are not known"
         if answer == "yes" and (webhook := self._index.find_missing_webhook(shape.namespace)) is not None:
             answer, because = "unknown", webhook.explain()[0]
+        job = _name_job(current_shape)
+        if answer == "yes" and job and job not in self._index.snapshot.jobs:
+            answer, because = "unknown", f"Job {job} was not read"
         nodes &= ~doubts
         nodes, doubts = share(nodes), share(doubts)
-        return _MovingPod(name, shape, home, nodes, doubts, budgets, answer, because)
+        return _MovingPod(name, shape, home, nodes, doubts, budgets, job, answer, because)
 
     # The roll
 
     def roll(self, way: int) -> dict[str, _Outcome]:
         """The outcome by node. way: 0 places pods on nodes in turns, 1 on the first by name, each other one at random."""
         self._healthy = [budget.healthy for budget in self._budgets]
+        self._evictions.clear()
         self._way, self._random, self._next_place = way, random.Random(way), 0
         for node, pods in self._on.items():
             for pod in pods:
@@ -301,6 +309,9 @@ class _Simulation:
             if pod.answer != "yes":
                 starts = "does not start again" if pod.answer == "no" else "may not start again"
                 outcome.stop(pod.answer, f"{pod.name} {starts}: {pod.because}")
+            elif because := self._explain_failed_job(pod):
+                # It may end before.
+                outcome.stop("unknown", f"{pod.name} may not start again: {because}")
         self._on.setdefault(name, []).extend(pods_here)
         self._infos.drained = 0
         outcome.waiting = [pod.name for pod in waiting]
@@ -318,8 +329,17 @@ class _Simulation:
             return False
         for budget in pod.budgets:
             self._healthy[budget] -= 1
+        if pod.job:
+            self._evictions.update((pod.job, pod))
         self._infos.remove((pod.shape, node))
         return True
+
+    def _explain_failed_job(self, pod: _MovingPod) -> str:
+        """Why the evictions so far may have failed the Job of a pod, empty if they have not."""
+        job = self._index.snapshot.jobs.get(pod.job)
+        if job is None or (self._evictions[pod.job] <= job.retries and self._evictions[pod] <= job.retries_per_index):
+            return ""
+        return job.because
 
     def _place(self, pods: Sequence[_MovingPod], outcome: _Outcome) -> list[_MovingPod]:
         """Put pods on nodes that take them; returns those for which there is none."""
@@ -388,6 +408,12 @@ class _Simulation:
             targets=tuple(self._index.list_names(targets)),
             waiting=tuple(dict.fromkeys(pod for outcome in outcomes for pod in outcome.waiting)),
         )
+
+
+def _name_job(shape: PodShape) -> str:
+    """ "namespace/name" of the Job of a pod; empty for others, and for one that is being deleted, which counts as failed already."""
+    kind, _slash, name = shape.owner.partition("/")
+    return sys.intern(f"{shape.namespace}/{name}") if kind == "Job" and not shape.gone_by else ""
 
 
 def _describe_pod(shape: PodShape) -> str:

@@ -108,12 +108,13 @@ BudgetList = _listed(
 )
 _STRATEGY = _object("type", rollingUpdate=_object("maxUnavailable maxSurge partition"))
 _TEMPLATE_METADATA = _object("namespace name generation labels annotations deletionTimestamp", ownerReferences=_OWNERS)
+_LIMITS_OF_JOBS = "managedBy backoffLimit backoffLimitPerIndex podFailurePolicy"
 # Deployment, StatefulSet, DaemonSet, ReplicaSet, ReplicationController, Job and CronJob
 TemplateList = _listed(
     _object(
         metadata=_TEMPLATE_METADATA,
         spec=_object(
-            "paused replicas parallelism completions suspend managedBy activeDeadlineSeconds backoffLimit backoffLimitPerIndex podFailurePolicy",
+            f"paused replicas parallelism completions suspend activeDeadlineSeconds {_LIMITS_OF_JOBS}",
             selector=_object("matchLabels"),
             template=_POD_TEMPLATE,
             jobTemplate=_object(spec=_object("parallelism completions managedBy", template=_POD_TEMPLATE)),
@@ -133,7 +134,8 @@ TemplateList = _listed(
 BriefTemplateList = _listed(
     _object(
         metadata=_object("namespace name", ownerReferences=_OWNERS),
-        spec=_object(template=_object(spec=_object("volumes"))),
+        spec=_object(_LIMITS_OF_JOBS, template=_object(spec=_object("volumes"))),
+        status=_object("failed", conditions=_CONDITIONS),
     )
 )
 

@@ -28,9 +28,9 @@ from .resources import LimitRange, ResourceQuota
 from .scheduling import ObservedBudget, PodShape
 from .sources import ObservedClaim
 from .storage import ObservedAttachment, ObservedClass, ObservedVolume
-from .workloads import ObservedPod, ObservedTemplate
+from .workloads import ObservedJob, ObservedPod, ObservedTemplate
 
-SNAPSHOT_VERSION = 2
+SNAPSHOT_VERSION = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,7 @@ class Snapshot:
     service_accounts: of those that templates name, the ones that exist, "namespace/name".
     feature_states: data of the ConfigMaps that drivers have for these, by "namespace/name"; None if the server has none.
     missing_webhooks: those of new pods and of what these need whose Service does not exist.
+    jobs: each Job by "namespace/name", those without volumes too.
     shapes: of all pods that have not finished; pods_on: by node, their numbers there, below "" those of pods that wait for a node.
     """
 
@@ -68,6 +69,7 @@ class Snapshot:
     pods_on: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     budgets: tuple[ObservedBudget, ...] = ()
     templates: tuple[ObservedTemplate, ...] = ()
+    jobs: Mapping[str, ObservedJob] = field(default_factory=dict)
     drivers: tuple[ObservedDriver, ...] = ()
     controllers: tuple[ObservedController, ...] = ()
     namespaces: tuple[ObservedNamespace, ...] = ()

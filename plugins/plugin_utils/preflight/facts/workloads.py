@@ -135,6 +135,62 @@ def pod_is_evaluated(pod: Mapping[str, Any], windows_nodes: frozenset[str] | set
 
 # The last two come first, while pods still run (https://github.com/kubernetes/kubernetes, pkg/controller/job/job_controller.go).
 _ENDS_OF_JOBS = ("Complete", "Failed", "SuccessCriteriaMet", "FailureTarget")
+# Of a Job that no failed pod ends.
+NO_LIMIT = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedJob:
+    """How many more pods of a Job may fail before the Job fails. An evicted pod counts as failed.
+
+    retries: of all its pods. retries_per_index: of those of one completion index. because: the fields that say so.
+    """
+
+    retries: int = NO_LIMIT
+    retries_per_index: int = NO_LIMIT
+    because: str = ""
+
+    @classmethod
+    def from_object(cls, item: Mapping[str, Any]) -> ObservedJob:
+        """Read a batch/v1 Job: spec (backoffLimit, backoffLimitPerIndex, managedBy, podFailurePolicy), status (conditions, failed).
+
+        https://github.com/kubernetes/kubernetes, pkg/controller/job: syncJob and isPodFailed in job_controller.go, and
+        pod_failure_policy.go.
+        """
+        spec, status = item.get("spec") or {}, item.get("status") or {}
+        if _is_finished(status):
+            return cls()
+        if manager := spec.get("managedBy"):
+            return cls(0, because=f"spec.managedBy: {manager}")
+        if policy := spec.get("podFailurePolicy"):
+            retries = NO_LIMIT if _ignores_evictions(policy) else 0
+            return cls(retries, because="spec.podFailurePolicy, and an evicted pod may fail")
+        failed, per_index = int(status.get("failed") or 0), spec.get("backoffLimitPerIndex")
+        limit = int(spec.get("backoffLimit", 6 if per_index is None else NO_LIMIT))
+        limit_per_index = NO_LIMIT if per_index is None else int(per_index)
+        limits = {"backoffLimit": limit, "backoffLimitPerIndex": limit_per_index}
+        shown = "".join(f"spec.{name}: {number}, " for name, number in limits.items() if number != NO_LIMIT)
+        # All failures may be of one index.
+        return cls(
+            limit - failed, limit_per_index - failed, f"{shown}status.failed: {failed}, and an evicted pod may fail"
+        )
+
+
+def _is_finished(status: Mapping[str, Any]) -> bool:
+    """Whether a Job makes no more pods."""
+    return any(
+        condition.get("type") in _ENDS_OF_JOBS and condition.get("status") == "True"
+        for condition in status.get("conditions") or ()
+    )
+
+
+def _ignores_evictions(policy: Mapping[str, Any]) -> bool:
+    """Whether a podFailurePolicy does not count evicted pods. The first rule that matches decides, and another one may match exit codes."""
+    rule: Mapping[str, Any] = next(iter(policy.get("rules") or ()), {})
+    return rule.get("action") == "Ignore" and any(
+        condition.get("type") == "DisruptionTarget" and condition.get("status", "True") == "True"
+        for condition in rule.get("onPodConditions") or ()
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,11 +258,7 @@ class ObservedTemplate:
             owner=owner,
             replicas=int(1 if spec.get("replicas") is None else spec["replicas"]) if has_replicas else None,
             parallel=_count_parallel(outer, int(status.get("succeeded") or 0)),
-            finished=kind == "Job"
-            and any(
-                condition.get("type") in _ENDS_OF_JOBS and condition.get("status") == "True"
-                for condition in status.get("conditions") or ()
-            ),
+            finished=kind == "Job" and _is_finished(status),
             placement=Placement.from_spec(pod),
             shape=PodShape.from_object(template, namespace),
             node=str(pod.get("nodeName") or ""),
@@ -231,8 +283,8 @@ def _find_hold(kind: str, spec: Mapping[str, Any], outer: Mapping[str, Any], sta
 
     A paused Deployment scales the ReplicaSets that it has, and a StatefulSet makes the ordinals below its partition from its
     current revision (https://github.com/kubernetes/kubernetes, pkg/controller/deployment/deployment_controller.go,
-    syncDeployment; pkg/controller/statefulset/stateful_set_utils.go, newVersionedStatefulSetPod). A Job fails when an evicted
-    pod, which counts as failed, is one more than its backoffLimit (pkg/controller/job/job_controller.go, isPodFailed).
+    syncDeployment; pkg/controller/statefulset/stateful_set_utils.go, newVersionedStatefulSetPod). An upgrade evicts each pod of
+    a Job.
     """
     if kind == "Deployment" and spec.get("paused"):
         return "spec.paused: true"
@@ -240,20 +292,16 @@ def _find_hold(kind: str, spec: Mapping[str, Any], outer: Mapping[str, Any], sta
         return f"spec.managedBy: {manager}"
     if kind == "Job" and spec.get("activeDeadlineSeconds") and status.get("startTime"):
         return f"spec.activeDeadlineSeconds: {spec['activeDeadlineSeconds']}, status.startTime: {status['startTime']}, and then it fails"
-    if kind == "Job" and _may_end_with_an_eviction(spec, status):
-        return f"spec.backoffLimit: {spec.get('backoffLimit', 6)}, status.failed: {status.get('failed', 0)}, and an evicted pod may fail"
+    if kind == "Job":
+        job = ObservedJob.from_object({"spec": spec, "status": status})
+        active = max(1, int(status.get("active") or 0))
+        if spec.get("podFailurePolicy") or job.retries < active or job.retries_per_index < 1:
+            return job.because
     partition = ((spec.get("updateStrategy") or {}).get("rollingUpdate") or {}).get("partition")
     current, update = status.get("currentRevision"), status.get("updateRevision")
     if kind == "StatefulSet" and partition and current != update:
         return f"spec.updateStrategy.rollingUpdate.partition: {partition}, revisions {current} and {update}"
     return ""
-
-
-def _may_end_with_an_eviction(spec: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
-    """Whether a Job may make no more pods once a drain evicts one of its pods. A policy of its own is not read."""
-    # All failures may be of one index.
-    limit = spec.get("backoffLimit", 6) if spec.get("backoffLimitPerIndex") is None else spec["backoffLimitPerIndex"]
-    return bool(spec.get("podFailurePolicy")) or int(status.get("failed") or 0) >= int(limit)
 
 
 def _find_lack(kind: str, spec: Mapping[str, Any], status: Mapping[str, Any]) -> tuple[str, str]:

@@ -23,7 +23,12 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ObservedClaim
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedVolume
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import (
+    NO_LIMIT,
+    ObservedJob,
+    ObservedPod,
+    ObservedTemplate,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.observe import Reading, take
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.brief import render_brief
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.terminal import render_terminal
@@ -120,6 +125,33 @@ def test_a_replica_set_without_a_controller_is_read_whole() -> None:
     with ApiPeer({**SHELVES, path: Shelf.of([owned, alone])}, objects=OBJECTS) as peer:
         templates = on(peer).templates
     assert ObservedTemplate.from_object("ReplicaSet", alone) in templates
+
+
+def test_how_many_pods_of_a_job_may_fail_is_read_of_jobs_of_others_without_volumes_too() -> None:
+    metadata = {
+        "namespace": "team-000",
+        "ownerReferences": [{"kind": "CronJob", "name": "nightly", "controller": True}],
+    }
+    specs: dict[str, dict[str, Any]] = {
+        "limited": {"backoffLimit": 3},
+        "indexed": {"backoffLimit": 5, "backoffLimitPerIndex": 1},
+        "ignoring": {"podFailurePolicy": {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]}},
+        "counting": {"podFailurePolicy": {"rules": []}, "backoffLimit": 6},
+        "elsewhere": {"managedBy": "kueue.x-k8s.io/multikueue"},
+    }  # fmt: skip
+    jobs = [
+        {"metadata": {**metadata, "name": name}, "spec": {**spec, "template": {"spec": {}}}}
+        for name, spec in specs.items()
+    ]
+    for job, status in zip(jobs, ({"failed": 2}, {"failed": 1}), strict=False):
+        job["status"] = status
+    done = {"conditions": [{"type": "Complete", "status": "True"}]}
+    jobs.append({"metadata": {**metadata, "name": "done"}, "spec": {"backoffLimit": 0}, "status": done})
+    with ApiPeer({**SHELVES, "/apis/batch/v1/jobs": Shelf.of(jobs)}, objects=OBJECTS) as peer:
+        snapshot = on(peer)
+    assert snapshot.jobs == {f"team-000/{job['metadata']['name']}": ObservedJob.from_object(job) for job in jobs}
+    assert [job.retries for job in snapshot.jobs.values()] == [1, 4, NO_LIMIT, 0, 0, NO_LIMIT]
+    assert not [template for template in snapshot.templates if template.kind == "Job"]
 
 
 def test_a_large_healthy_cluster_is_ready(undisturbed: Snapshot) -> None:

@@ -12,7 +12,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapsh
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.html import render_html
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.terminal import render_terminal
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import NodeRoll, Roll
-from situations.cluster import SHOP, attach, csi, healthy, node, pod, pod_spec, volume, workload
+from situations.cluster import SHOP, attach, csi, healthy, node, owner_reference, pod, pod_spec, volume, workload
 from situations.webhooks import add_webhook
 from situations.world import World
 
@@ -337,6 +337,81 @@ def test_pods_without_volumes_are_unknown_where_their_quota_allows_less_than_is_
     quota["spec"]["hard"] = {"services": "1", "requests.storage": "1Gi"}
     quota["status"]["used"] = {"services": "2", "requests.storage": "2Gi"}
     assert rolled(world).answer == "yes"
+
+
+DISRUPTED = {"type": "DisruptionTarget", "status": "True"}
+IGNORED = {"action": "Ignore", "onPodConditions": [DISRUPTED]}
+EXIT_CODES = {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [0]}}
+
+
+def run_job(world: World, on: list[str], *claims: str, failed: int = 0, **spec: Any) -> dict[str, Any]:
+    status = {"active": len(on), "failed": failed, "startTime": world.ago(hours=1)}
+    return workload(world, "Job", "batch", pod_spec(*claims), on=on, status=status, **spec)
+
+
+def test_a_job_without_retries_may_fail_when_its_pod_is_evicted() -> None:
+    world = nodes(2)
+    run_job(world, ["win-2"], backoffLimit=0)
+    roll = rolled(world)
+    assert (roll.answer, on(roll, "win-1").answer) == ("unknown", "yes")
+    because = "a pod of Job shop/batch may not start again: spec.backoffLimit: 0, status.failed: 0, and an evicted pod may fail"
+    assert roll.because == f"node win-2: {because}"
+
+
+@pytest.mark.parametrize(
+    ("on_nodes", "spec", "answer"),
+    [
+        # Evicted on win-1, it goes to win-2 and is evicted there too.
+        (["win-1"], {"failed": 5, "backoffLimit": 6}, "unknown"),
+        (["win-1"], {"failed": 4, "backoffLimit": 6}, "yes"),
+        (["win-2"], {"failed": 5, "backoffLimit": 6}, "yes"),
+        (["win-2"], {"failed": 6}, "unknown"),
+        # Each of its pods is evicted.
+        (["win-2"] * 3, {"parallelism": 3, "backoffLimit": 2}, "unknown"),
+        (["win-2"] * 3, {"parallelism": 3, "backoffLimit": 3}, "yes"),
+        (["win-2"] * 3, {"completionMode": "Indexed", "completions": 3, "backoffLimitPerIndex": 1}, "yes"),
+        (["win-1"] * 3, {"completionMode": "Indexed", "completions": 3, "backoffLimitPerIndex": 1}, "unknown"),
+        (["win-2"] * 3, {"completions": 3, "backoffLimitPerIndex": 1, "backoffLimit": 2}, "unknown"),
+        # A policy counts them, or does not.
+        (["win-2"], {"backoffLimit": 0, "podFailurePolicy": {"rules": [IGNORED, EXIT_CODES]}}, "yes"),
+        (["win-2"], {"backoffLimit": 6, "podFailurePolicy": {"rules": [EXIT_CODES, IGNORED]}}, "unknown"),
+        (["win-2"], {"podFailurePolicy": {"rules": [{**IGNORED, "action": "Count"}]}}, "unknown"),
+        (["win-2"], {"managedBy": "kueue.x-k8s.io/multikueue"}, "unknown"),
+    ],
+)
+def test_evictions_count_as_failures_of_a_job(on_nodes: list[str], spec: dict[str, Any], answer: str) -> None:
+    world = nodes(2)
+    run_job(world, on_nodes, **spec)
+    assert rolled(world).answer == answer
+
+
+def test_a_job_of_a_cron_job_may_fail_when_its_pod_is_evicted() -> None:
+    world = healthy()
+    workload(world, "CronJob", "nightly", pod_spec("share"))
+    job = run_job(world, ["win-2"], "share", backoffLimit=0)
+    job["metadata"]["ownerReferences"] = [owner_reference("CronJob", "nightly", SHOP)]
+    report = evaluate(world.snapshot())
+    assert {verdict.workload: verdict.starts_again for verdict in report.workloads}["CronJob shop/nightly"] == "yes"
+    assert report.roll is not None
+    assert report.roll.because.startswith("node win-2: pod shop/batch-0 may not start again: spec.backoffLimit: 0")
+
+
+def test_a_job_that_is_over_or_whose_pod_is_being_deleted_does_not_fail_by_a_drain() -> None:
+    world = nodes(2)
+    job = run_job(world, ["win-1"], backoffLimit=0)
+    job["status"]["conditions"] = [{"type": "SuccessCriteriaMet", "status": "True"}]
+    assert rolled(world).answer == "yes"
+    job["status"] = {"failed": 1}
+    world.get("Pod", "batch-0", SHOP)["metadata"]["deletionTimestamp"] = world.ago(minutes=1)
+    assert rolled(world).answer == "yes"
+
+
+def test_a_pod_of_a_job_that_was_not_read_may_not_start_again() -> None:
+    world = nodes(2)
+    pod(world, "train-0", pod_spec(), on="win-1", owner=owner_reference("Job", "train", SHOP))
+    assert (
+        rolled(world).because == "node win-1: a pod of Job shop/train may not start again: Job shop/train was not read"
+    )
 
 
 def test_an_ordinal_that_does_not_start_again_stops_the_upgrade_at_its_own_node() -> None:
