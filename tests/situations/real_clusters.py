@@ -212,6 +212,7 @@ def gke() -> World:
         windows = node["status"]["nodeInfo"]["operatingSystem"] == "windows"
         taint = {"key": "node.kubernetes.io/os", "value": "windows", "effect": "NoSchedule"}
         node["spec"]["taints"] = [taint] if windows else []
+        node["metadata"]["labels"]["node.kubernetes.io/instance-type"] = "n2-standard-4"
     return world
 
 

@@ -9,6 +9,7 @@ planning stays a pure function and the templates hold no numbers of their own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -201,6 +202,25 @@ class KnownIssue:
         return mode == self.mode and version.release <= parse(self.latest).release
 
 
+@dataclass(frozen=True, slots=True)
+class DiskTypes:
+    """Types of disks that only some machine types of a cloud attach. Which ones is in the documentation of the cloud.
+
+    parameters: those of a StorageClass that name the type, in lower case. default: the type without them. limited: pattern of
+    the types.
+    """
+
+    parameters: tuple[str, ...]
+    limited: str
+    default: str = ""
+
+    def find_limited_type(self, parameters: Mapping[str, str]) -> str:
+        """The type of a class with these parameters if only some machine types attach it, else empty."""
+        types = (value for name, value in parameters.items() if name.lower() in self.parameters)
+        disk_type = next(types, self.default)
+        return disk_type if re.fullmatch(self.limited, disk_type) else ""
+
+
 # Of the drivers of SMB shares.
 STALE_MAPPING = (
     "does not mount a share again after its node restarted, if Windows has kept a disconnected mapping of the share"
@@ -233,7 +253,7 @@ class Driver:
     keeps a file for each volume in use, empty where it keeps none. advisories: published weaknesses of releases.
     known_issues: errors without a released fix. handle: the pattern of its volume handles, with the groups zone, region and
     account (a project or subscription) of the volume; empty where every handle may be one. default_file_system: of volumes whose
-    class names none, where its platform hides the arguments of its provisioner.
+    class names none, where its platform hides the arguments of its provisioner. disk_types: those that only some machine types attach.
     """
 
     key: str
@@ -270,6 +290,7 @@ class Driver:
     known_issues: tuple[KnownIssue, ...] = ()
     handle: str = ""
     default_file_system: str = ""
+    disk_types: DiskTypes | None = None
 
     @property
     def service_account(self) -> str:

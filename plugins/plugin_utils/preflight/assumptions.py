@@ -19,7 +19,7 @@ from .index import BY_NAME, Index
 from .render.text_format import format_list, format_number
 from .usage import OS_LABELS, Workload
 from .verdict import Assumption
-from .windows_volumes import WindowsVolumes
+from .windows_volumes import WindowsVolume, WindowsVolumes
 
 # In the order of a report: what is assumed, by what pods depend on.
 _GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -42,6 +42,7 @@ _GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         "(csi-proxy issue 287)",
         ("restored disk",),
     ),
+    "machines": ("The machine types of nodes can attach the disks of StorageClasses", ("disk type",)),
     "drivers": (
         "Drivers that this collection does not know support their volumes on Windows, with their file systems and access modes",
         ("unknown driver",),
@@ -64,6 +65,7 @@ _GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 _OF_ONE_NODE = frozenset({"kubernetes.io/hostname", BUILD_LABEL})
 # Labels that a node has again when it is replaced.
 _OF_EVERY_NODE = frozenset({*OS_LABELS, "kubernetes.io/arch", *ZONES, *REGIONS})
+_MACHINE_TYPE = "node.kubernetes.io/instance-type"
 _GROUP_OF = {kind: group for group, (_text, kinds) in _GROUPS.items() for kind in kinds}
 # Each pod depends on these.
 _ALWAYS = ("admission", "room")
@@ -90,10 +92,13 @@ def collect_assumptions(
     )
     # Windows takes one user for each server (https://github.com/kubernetes-csi/csi-driver-smb/issues/219, system error 1219).
     servers = {server for server, own_secrets in secrets.items() if server and len(set(own_secrets)) > 1}
+    attaching = _find_attaching_nodes(index)
     for workload in ready:
         for group in _ALWAYS:
             workloads[group][workload.key] = None
         dependencies = [*of_nodes, *_list_dependencies(index, volumes, workload, servers)]
+        for volume in volumes.by_workload.get(workload.key, ()):
+            dependencies += _list_disk_types(index, volume, attaching)
         if upgrades:
             dependencies += _list_node_dependencies(index, volumes, workload)
         for kind, name in dependencies:
@@ -146,6 +151,30 @@ def _list_dependencies(
         fields = (field for field in ASSUMED_OF_DRIVERS if driver is not None and driver.spec.get(field))
         yield from (("field", f"{field} of CSIDriver {volume.driver}") for field in fields)
         yield from (dependency for plugin in providers for dependency in plugin.dependencies)
+
+
+def _find_attaching_nodes(index: Index) -> Mapping[str, int]:
+    """By StorageClass, the nodes with a machine type that has a disk of the class attached."""
+    attaching: dict[str, int] = defaultdict(int)
+    for node in index.node_list:
+        same_type = index.find_labelled(_MACHINE_TYPE, node.labels.get(_MACHINE_TYPE, ""))
+        for attachment in index.attachments.get(node.name, ()):
+            volume = index.volumes.get(attachment.volume)
+            if volume is not None and attachment.attached:
+                attaching[volume.storage_class] |= same_type
+    return attaching
+
+
+def _list_disk_types(index: Index, volume: WindowsVolume, attaching: Mapping[str, int]) -> Iterable[Dependency]:
+    """The type of a disk that only some machine types attach, if its class names it and a node may have another machine type."""
+    driver, observed = BY_NAME.get(volume.driver), volume.persistent_volume or volume.claim or volume.new_claim
+    name = observed.storage_class if observed is not None else ""
+    storage_class = index.default_class if name is None else index.classes.get(name)
+    if driver is None or driver.disk_types is None or storage_class is None or storage_class.driver != driver.name:
+        return
+    disk_type = driver.disk_types.find_limited_type(storage_class.parameters)
+    if disk_type and volume.eligible & ~attaching.get(storage_class.name, 0):
+        yield "disk type", f"{disk_type} of StorageClass {storage_class.name}"
 
 
 def _list_node_dependencies(index: Index, volumes: WindowsVolumes, workload: Workload) -> Iterable[Dependency]:

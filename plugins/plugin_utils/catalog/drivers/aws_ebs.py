@@ -153,6 +153,8 @@ DRIVER = base.Driver(
     fstypes=("ntfs",),
     # Source: the ID that the API of EC2 gives a volume.
     handle=r"vol-[0-9A-Za-z]+",
+    # Source: https://docs.aws.amazon.com/ebs/latest/userguide/provisioned-iops.html. More than 64,000 IOPS need the Nitro System.
+    disk_types=base.DiskTypes(("type",), "io2"),
     capabilities=_CAPABILITIES,
     platform_daemonsets={"eks": "ebs-csi-node-windows"},
     avoid_nodes={"eks.amazonaws.com/compute-type": ("fargate", "auto", "hybrid")},

@@ -136,6 +136,8 @@ DRIVER = base.Driver(
     fstypes=("ntfs", ""),
     # Source: pkg/azureutils/azure_disk_utils.go GetInfoFromURI; pkg/azureconstants/azure_constants.go ManagedDiskPathRE.
     handle=r"(?i:/subscriptions/(?P<account>[^/]+)/resourceGroups/[^/]+/providers/Microsoft\.Compute/disks/[^/]+)",
+    # Sources: https://learn.microsoft.com/azure/virtual-machines/disks-types and docs/driver-parameters.md.
+    disk_types=base.DiskTypes(("skuname", "storageaccounttype"), "(?i:Premium.*|UltraSSD_.*)"),
     capabilities=_CAPABILITIES,
     avoid_nodes={"type": ("virtual-kubelet",)},
     platform_daemonsets={"aks": "csi-azuredisk-node-win"},

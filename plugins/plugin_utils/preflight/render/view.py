@@ -48,6 +48,7 @@ CHECKS: Mapping[str, str] = {
     "room": "kubectl describe nodes -l kubernetes.io/os=windows",
     "nodes": "kubectl get nodes -l kubernetes.io/os=windows --show-labels",
     "disks": "kubectl get volumeattachments && kubectl get pvc -A -o custom-columns=NAME:.metadata.name,SOURCE:.spec.dataSource.name,PV:.spec.volumeName",
+    "machines": "kubectl get nodes -L node.kubernetes.io/instance-type && kubectl get storageclasses -o yaml",
     "references": "kubectl get secrets,configmaps -A",
     "release": "kubectl version",
     "fields": "kubectl explain pod.spec --recursive",

@@ -15,7 +15,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.html 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.terminal import render_terminal
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report, Target
 from situations.base import VSPHERE, operator
-from situations.cluster import SHOP, claim_of, csi, healthy, install, pod_spec, smb, volume, workload
+from situations.cluster import SHOP, attach, claim_of, csi, healthy, install, pod_spec, smb, volume, workload
 from situations.named import SITUATIONS
 from situations.real_clusters import REAL_CLUSTERS
 from situations.taken import PAIRS
@@ -219,6 +219,60 @@ def test_the_parameters_of_a_class_are_assumed_until_it_has_made_a_volume() -> N
     assert "diskformat" in assumed(evaluate(world.snapshot()))["references"]
     volume(world, "pv-made", csi(VSPHERE.name, "fcd-made"), storage_class="made", provisioned_by=VSPHERE.name)
     assert "diskformat" not in assumed(evaluate(world.snapshot()))["references"]
+
+
+def plant_claim(world: World, key: str, provisioner: str, parameters: dict[str, str]) -> None:
+    """A Deployment with a claim that waits for its pod, of a class with these parameters."""
+    if key != "azure_disk":
+        install(world, key, "csi_proxy")
+    file_system = {"csi.storage.k8s.io/fstype": "ntfs"}
+    world.add(
+        "StorageClass", "made", provisioner=provisioner, parameters=parameters | file_system,
+        volumeBindingMode="WaitForFirstConsumer",
+    )  # fmt: skip
+    claim_of(world, "x", storage_class="made")
+    workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
+
+
+@pytest.mark.parametrize(
+    ("key", "provisioner", "parameters", "disk_type"),
+    [
+        ("gce_pd", "pd.csi.storage.gke.io", {"type": "hyperdisk-balanced"}, "hyperdisk-balanced"),
+        ("gce_pd", "kubernetes.io/gce-pd", {"type": "pd-ssd"}, "pd-ssd"),
+        ("gce_pd", "pd.csi.storage.gke.io", {}, "pd-standard"),
+        ("gce_pd", "pd.csi.storage.gke.io", {"type": "dynamic"}, ""),
+        ("azure_disk", "disk.csi.azure.com", {"skuName": "Premium_LRS"}, "Premium_LRS"),
+        ("azure_disk", "disk.csi.azure.com", {"storageAccountType": "UltraSSD_LRS"}, "UltraSSD_LRS"),
+        ("azure_disk", "disk.csi.azure.com", {"skuName": "StandardSSD_LRS"}, ""),
+        ("aws_ebs", "ebs.csi.aws.com", {"type": "io2"}, "io2"),
+        ("aws_ebs", "ebs.csi.aws.com", {"type": "gp3"}, ""),
+    ],
+)
+def test_that_machine_types_attach_the_type_of_a_disk_is_assumed(
+    key: str, provisioner: str, parameters: dict[str, str], disk_type: str
+) -> None:
+    world = healthy()
+    plant_claim(world, key, provisioner, parameters)
+    report = evaluate(world.snapshot())
+    assert report.verdict == "ready"
+    message = "The machine types of nodes can attach the disks of StorageClasses: 1 disk type"
+    expected = f"{message} ({disk_type} of StorageClass made)" if disk_type else ""
+    assert assumed(report).get("machines", "") == expected
+
+
+@pytest.mark.parametrize(
+    ("machine_type", "is_assumed"), [("n2-standard-4", False), ("n4-standard-4", True), ("", True)]
+)
+def test_a_disk_that_is_attached_shows_what_its_machine_type_attaches(machine_type: str, is_assumed: bool) -> None:
+    world = healthy()
+    plant_claim(world, "gce_pd", "pd.csi.storage.gke.io", {"type": "pd-ssd"})
+    handle = "projects/p/zones/a/disks/y"
+    volume(world, "pv-y", csi("pd.csi.storage.gke.io", handle), "y", storage_class="made")
+    attach(world, "pv-y", "win-1", "pd.csi.storage.gke.io", handle)
+    for name, label in (("win-1", "n2-standard-4"), ("win-2", machine_type)):
+        if label:
+            world.get("Node", name)["metadata"]["labels"]["node.kubernetes.io/instance-type"] = label
+    assert ("machines" in assumed(evaluate(world.snapshot()))) == is_assumed
 
 
 def test_the_list_from_which_the_daemon_of_the_operator_starts_services_is_assumed() -> None:
