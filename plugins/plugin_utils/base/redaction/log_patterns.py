@@ -43,10 +43,10 @@ SIGN = re.compile(
     """,
     re.VERBOSE,
 )
-# A value that is none: empty, a placeholder, or hidden already.
+# A value that is none: empty, a placeholder before the end of the line or the next field, or hidden already.
 NO_SECRET = re.compile(
     rf"""(?i)[ \t]*(?P<quote>{_QUOTE})?(?:<\w{{1,10}},[ ]\d+>|\(redacted\)
-    |(?:{"|".join(map(re.escape, PLACEHOLDERS))})(?=[\s"'`\\]|$|,[\s"'\\])
+    |(?:{"|".join(map(re.escape, PLACEHOLDERS))})(?=["'`\\]|,?\s*$|,?[\s"'\\]+[\w$./@-]{{1,80}}{_QUOTE}?[ \t]*[:=])
     |(?(quote)(?P=quote)|(?!)))""",
     re.VERBOSE,
 )
