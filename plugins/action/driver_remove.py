@@ -89,10 +89,10 @@ class ActionModule(ClusterAction):
         refused = [explain_refusal(driver, uses) for driver, uses in used if uses]
         if options["csi_proxy"]:
             removed_drivers = {driver.name for driver in drivers}
-            refused.append(explain_csi_proxy_refusal(*read_csi_proxy_users(client, DRIVERS.values(), removed_drivers)))
+            refused.append(explain_csi_proxy_refusal(*read_csi_proxy_users(client, removed_drivers)))
             if refused[-1] and not names and not self.task_vars.get("ansible_limit"):
                 # The same command would be refused again. With --limit, drivers cannot be removed.
-                own = list_drivers_with_pipes(client, DRIVERS)
+                own = list_drivers_with_pipes(client)
                 self.result["next"] = [f"remove -e kubewin_drivers={','.join(own)}"] if own else []
         if any(refused):
             raise TaskError("\n".join(filter(None, refused)), "in_use")

@@ -137,17 +137,15 @@ class ActionModule(ActionBase):
             on_file=playbook == "preflight" and "kubewin_snapshot_from" in inputs,
             tasks=inputs.get("kubewin_upgrade_hook") == "tasks",
         )
-        if playbook == "remove" and self._is_of_inventory("kubewin_remove_csi_proxy", inputs):
+        name = "kubewin_remove_csi_proxy"
+        if playbook == "remove" and name in inputs and name not in self._extra and name not in self._of_play:
             yield (
-                "kubewin_remove_csi_proxy is set in the inventory, where it would apply to every later run, expected on the command "
-                "line. Remove it there, and give it with -e kubewin_remove_csi_proxy=true."
+                f"{name} is set in the inventory, where it would apply to every later run, expected on the command line. Remove it "
+                f"there, and give it with -e {name}=true."
             )
         yield from [*explain_nothing_to_do(playbook, chosen), *explain_missing_choice(playbook, inputs, chosen)]
         if playbook == "upgrade" and chosen.tasks:
             yield from _check_task_file(self._loader, str(inputs.get(_TASKS) or ""))
-
-    def _is_of_inventory(self, name: str, inputs: Mapping[str, Any]) -> bool:
-        return name in inputs and name not in self._extra and name not in self._of_play
 
     def _find_wrong_values(self, playbook: str, windows: list[str], inputs: Mapping[str, Any]) -> Iterator[str]:
         """A sentence for each wrong value of a host, and for each of which the run would use the value of another host."""

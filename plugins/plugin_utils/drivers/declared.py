@@ -65,8 +65,8 @@ def _declare_switch(text: str, **attributes: Any) -> DriverOption:
     return DriverOption(text, "bool", **{"default": False, **attributes})
 
 
-def _declare_seconds(text: str, default: int, **attributes: Any) -> DriverOption:
-    return DriverOption(text, "int", default=default, **attributes)
+def _declare_timeout(text: str, **attributes: Any) -> DriverOption:
+    return DriverOption(text, "int", default=600, **attributes)
 
 
 def _declare_names(text: str, **attributes: Any) -> DriverOption:
@@ -143,14 +143,12 @@ OPTIONS: dict[str, DriverOption] = {
         modules=(APPLY,),
         playbooks="kubewin_batches",
     ),
-    "node_timeout": _declare_seconds(
+    "node_timeout": _declare_timeout(
         "Timeout in seconds for one Node, from the end of its former plugin pod until the driver works there again.",
-        600,
         modules=(APPLY,),
     ),
-    "gate_timeout": _declare_seconds(
+    "gate_timeout": _declare_timeout(
         "Timeout in seconds until the driver works on all Nodes.",
-        600,
         modules=(ROLLOUT,),
         named="timeout",
         playbooks="kubewin_gate_timeout",

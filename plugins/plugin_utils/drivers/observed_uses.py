@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from ..base.waiting import wait_until_clear
 from ..catalog.base import Driver
+from ..catalog.registry import DRIVERS
 from ..kube import kinds
 from ..kube.client import Client
 from ..kube.kinds import Kind
@@ -81,23 +82,23 @@ def _list_volumes(client: Client) -> Iterator[tuple[dict[str, Any], ...]]:
 
 
 def read_csi_proxy_users(
-    client: Client, drivers: Iterable[Driver], removed_drivers: Collection[str]
+    client: Client, removed_drivers: Collection[str]
 ) -> tuple[tuple[str, ...], tuple[tuple[Driver, tuple[VolumeUse, ...]], ...]]:
     """What mounts pipes of csi-proxy, and volumes in use that were mounted through it. removed_drivers: as of list_pipe_users."""
     daemon_sets, pods = client.list(kinds.DAEMON_SET).items, client.list(kinds.POD).items
     nodes, volumes = client.list_windows_nodes(), tuple(_list_volumes(client))
-    proxied = [driver for driver in drivers if not is_served_without_pipes(driver, daemon_sets)]
+    proxied = [driver for driver in DRIVERS.values() if not is_served_without_pipes(driver, daemon_sets)]
     uses = [(driver, find_uses(driver, nodes, pods, *volumes)) for driver in proxied]
     return list_pipe_users(daemon_sets, pods, removed_drivers), tuple(
         (driver, signs) for driver, signs in uses if signs
     )
 
 
-def list_drivers_with_pipes(client: Client, drivers: Mapping[str, Driver]) -> list[str]:
+def list_drivers_with_pipes(client: Client) -> list[str]:
     """The keys of drivers whose node plugin of this collection mounts pipes of csi-proxy."""
     return [
         key
-        for key, driver in drivers.items()
+        for key, driver in DRIVERS.items()
         if any(
             list_csi_proxy_pipes(daemon_set["spec"]["template"]["spec"])
             for daemon_set in client.list(kinds.DAEMON_SET, label_selector=make_selector(driver)).items

@@ -47,6 +47,8 @@ from .decide import (
 )
 
 _LOOK_AGAIN = 0.3
+# Seconds for volume operations in flight: attaching and formatting a disk takes minutes.
+_QUIESCE_SECONDS = 300.0
 # Writes of its controllers between reading and deleting an object, before it is given up.
 _TRIES = 20
 
@@ -283,13 +285,13 @@ class HandoverExecutor:
                 raise
             return
 
-    def quiesce(self, node: str, timeout: float, notify: Callable[[str], None]) -> None:
-        """Cordon a Node and wait for volume operations in flight. ClusterError busy if they do not finish within timeout seconds."""
+    def quiesce(self, node: str) -> None:
+        """Cordon a Node and wait for volume operations in flight. ClusterError busy if they do not finish in time."""
         modify(self._client, kinds.NODE, node, None, lambda live: plan_cordon(live, _REASON), required=True)
-        busy = wait_until_idle(self._client, node, timeout, notify)
+        busy = wait_until_idle(self._client, node, _QUIESCE_SECONDS, self._notify)
         if busy:
             raise ClusterError(
-                f"volume operations did not finish within {timeout:.0f} s, and nothing was changed on the node: "
+                f"volume operations did not finish within {_QUIESCE_SECONDS:.0f} s, and nothing was changed on the node: "
                 f"{'; '.join(busy)}. Let them finish, or delete the pods that cannot start, then run again.",
                 "busy",
             )

@@ -31,8 +31,6 @@ KEPT_KINDS = (kinds.STORAGE_CLASS, kinds.CSI_DRIVER, kinds.CONFIG_MAP)
 
 # Seconds that a restored plugin may take before the error is reported anyway.
 _RESTORE_SECONDS = 120.0
-# Seconds for volume operations in flight: attaching and formatting a disk takes minutes.
-_QUIESCE_SECONDS = 300.0
 
 # A pod that has not run yet.
 _NOT_STARTED = ("", 0)
@@ -99,7 +97,7 @@ class HandoverRun:
     def _hand_over(self, node: str) -> bool:
         """Hand one Node over, cordoned. A failure leaves it cordoned if its former plugin cannot be restored."""
         try:
-            self._executor.quiesce(node, _QUIESCE_SECONDS, self._notify)
+            self._executor.quiesce(node)
             changed = self.hand_over_node(self.read_plan(), node)
         except ClusterError as error:
             stays = ""
