@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...base.waiting import WaitCondition, Waits, wait_until_clear
+from ...base.waiting import wait_until_clear
 from ...catalog.base import Driver
 from ...kube import kinds
 from ...kube.apply import Applier
@@ -91,7 +91,7 @@ class HandoverExecutor:
         self, client: Client, driver: Driver, definition: Mapping[str, Any] | None, notify: Callable[[str], None]
     ) -> None:
         self._client = client
-        self._notify, self._waits = notify, Waits(notify)
+        self._notify = notify
         self._driver = driver
         self._definition = definition
         self._namespace = str(definition["metadata"]["namespace"]) if definition is not None else ""
@@ -314,10 +314,6 @@ class HandoverExecutor:
         timeout = deadline - time.monotonic()
         if wait_until_clear(lambda: [] if is_met() else awaited, timeout, self._notify, _LOOK_AGAIN):
             raise ClusterError(message, "timeout")
-
-    def report_wait(self, condition: str, began: float, deadline: float) -> None:
-        """Report what the run waits for. began, deadline: values of time.monotonic."""
-        self._waits.report(WaitCondition(f"waiting until {condition}", time.monotonic() - began, deadline - began))
 
     def wait_for_end(self, pod: Object, title: str, deadline: float) -> None:
         """Wait until an observed pod no longer exists. title: the pod, as text."""

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ...base.waiting import WaitCondition, Waits
 from ...catalog.base import Driver
 from ...kube import kinds
 from ...kube.apply import Applier
@@ -242,11 +243,12 @@ class HandoverRun:
         target = RolloutTarget(self._driver, metadata["namespace"], metadata["name"], build_selector(daemon_set))
         rules = GateRules(only=frozenset([node]))
         working = f"the plugin of DaemonSet {metadata['namespace']}/{metadata['name']} works on {node}"
-        began = time.monotonic()
+        began, waits = time.monotonic(), Waits(self._notify)
 
         def report(evaluation: Evaluation) -> None:
             problems = "; ".join(problem.message for verdict in evaluation.nodes for problem in verdict.problems)
-            self._executor.report_wait(problems or working, began, deadline)
+            text = f"waiting until {problems or working}"
+            waits.report(WaitCondition(text, time.monotonic() - began, deadline - began))
 
         # Red may be the old plugin that is about to be deleted; it counts only if it lasts.
         return wait_for_gate(
