@@ -164,9 +164,9 @@ def plan_driver(driver: Driver, desired: DriverRequest, snapshot: DriverSnapshot
     controller = snapshot.controllers[0] if snapshot.controllers else None
     namespace = choose_namespace(driver, desired, snapshot.controllers)
     kubernetes = parse(snapshot.kubernetes)
-    everywhere, snapshot = snapshot.nodes, _select_nodes(driver, desired, snapshot)
+    nodes = tuple(node.name for node in snapshot.nodes)
+    snapshot = _select_nodes(driver, desired, snapshot)
     if impossible := tuple(options.check_options(desired)):
-        nodes = tuple(node.name for node in everywhere)
         return DriverPlan(
             driver, namespace, None, None, "", impossible, {}, nodes, platform=ownership.detect_platform(snapshot)
         )
@@ -192,6 +192,7 @@ def plan_driver(driver: Driver, desired: DriverRequest, snapshot: DriverSnapshot
         findings += prerequisites.check_parameters(desired, rendered["storage_class"], driver)
     change = find_mode_change(driver, choice.rule, snapshot, namespace)
     findings += check_mode_change(driver, change, snapshot)
+    selected = {node.name for node in snapshot.nodes}
     return DriverPlan(
         driver=driver,
         namespace=namespace,
@@ -200,8 +201,8 @@ def plan_driver(driver: Driver, desired: DriverRequest, snapshot: DriverSnapshot
         source=choice.source,
         findings=tuple(findings),
         settings=rendered,
-        nodes=tuple(node.name for node in everywhere),
-        unselected_nodes=tuple(node.name for node in everywhere if node not in snapshot.nodes),
+        nodes=nodes,
+        unselected_nodes=tuple(name for name in nodes if name not in selected),
         platform=ownership.detect_platform(snapshot),
         change=change,
     )

@@ -82,7 +82,8 @@ def explain(files: Sequence[Part], missing: Sequence[Missing], hosts: Sequence[s
     """The lines of the closing summary. path: the archive, None in check mode."""
     size = sum(part.size for part in files) / MEBIBYTE
     verb = "Gathered" if path else "Would gather"
-    unread = sum(gap.what in {f"host {name}" for name in hosts} for gap in missing)
+    host_gaps = {f"host {name}" for name in hosts}
+    unread = sum(gap.what in host_gaps for gap in missing)
     count = f"{len(hosts) - unread} of {len(hosts)}" if unread else str(len(hosts))
     sources = [f"{count} Windows host{'' if len(hosts) == 1 else 's'}"] if hosts else []
     sources += [] if any(gap.what == "cluster" for gap in missing) else ["the cluster"]

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
 
+from ...base.grouped import group_values
 from ...base.stored import serialize
 from ...base.text import join_field_lines, join_lines
 from ...kube.daemon_set import ObservedDaemonSet
@@ -130,12 +131,13 @@ def evaluate(picture: RolloutPicture, rules: GateRules) -> Evaluation:
     evaluated: list[NodeEvaluation] = []
     skipped_nodes: list[tuple[str, str]] = []
     node_names = {node.name for node in picture.nodes}
+    pods_by_node = group_values((pod.node, pod) for pod in picture.pods)
     skipped_nodes += [(name, "the Node does not exist") for name in sorted(rules.only - node_names)]
     for node in sorted(picture.nodes, key=lambda candidate: candidate.name):
-        away = explain_exclusion(daemon_set, node)
+        away, pods = explain_exclusion(daemon_set, node), pods_by_node.get(node.name, ())
         chosen = not rules.only or node.name in rules.only
         if chosen and away is None:
-            evaluated.append(_evaluate_node(daemon_set, picture, rules, node))
+            evaluated.append(_evaluate_node(daemon_set, picture, rules, node, pods))
         elif chosen and rules.only and not (rules.allow_zero_nodes and SERVING_LABEL not in str(away)):
             message = f"the DaemonSet places no pod here: {away}"
             evaluated.append(
@@ -148,9 +150,8 @@ def evaluate(picture: RolloutPicture, rules: GateRules) -> Evaluation:
         elif away is not None:
             skipped_nodes.append((node.name, f"no plugin pod: {away}"))
         else:
-            skipped_nodes.append(
-                (node.name, f"not in this run; {_summarize(_evaluate_node(daemon_set, picture, rules, node))}")
-            )
+            verdict = _evaluate_node(daemon_set, picture, rules, node, pods)
+            skipped_nodes.append((node.name, f"not in this run; {_summarize(verdict)}"))
     problems = list(_check_daemon_set(daemon_set, rules, evaluated))
     return Evaluation(tuple(evaluated), tuple(skipped_nodes), tuple(problems), daemon_set)
 
@@ -186,9 +187,8 @@ def _check_daemon_set(
 
 
 def _evaluate_node(
-    daemon_set: ObservedDaemonSet, picture: RolloutPicture, rules: GateRules, node: ObservedNode
-) -> NodeEvaluation:
-    pods = [pod for pod in picture.pods if pod.node == node.name]
+    daemon_set: ObservedDaemonSet, picture: RolloutPicture, rules: GateRules, node: ObservedNode, pods: Sequence[PodFacts]
+) -> NodeEvaluation:  # fmt: skip
     # While one is replaced there are two; the newer one is what the node will have.
     pod = next((candidate for candidate in pods if not candidate.deleting), pods[0] if pods else None)
     host = picture.hosts.get(node.name)

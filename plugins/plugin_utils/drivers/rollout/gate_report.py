@@ -52,7 +52,8 @@ def describe_progress(
     if accepts and unproven:
         head += f", {unproven} registered and unproven (accepted)"
     changed = [node for node in nodes if fingerprints.get(node.node) != node.fingerprint]
-    removed_nodes = [name for name in fingerprints if name not in {node.node for node in nodes}]
+    names = {node.node for node in nodes}
+    removed_nodes = [name for name in fingerprints if name not in names]
     if not changed and not removed_nodes:
         waiting = ", ".join(node.node for node in nodes if node.verdict != "green")
         yield head + (f"; still waiting for {waiting}" if waiting else "")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pytest
@@ -24,6 +22,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateProblem, NodeEvaluation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.state import CsiProxyState
+from unit.operations import is_linear
 from unit.plugins.hostvars import STATE, HostVars, match
 
 SERVING: dict[str, Any] = {**STATE, "findings": []}
@@ -322,24 +321,6 @@ def test_enable_csi_is_followed_by_itself_only_while_it_has_something_to_do(
     assert has_remaining_work(RunFacts(**{"hosts": [host("win-1")], **facts}), accept_unproven, check=check) is expected
 
 
-def count_operations(function: Callable[[], object]) -> int:
-    """How many operations of Python's interpreter a call takes."""
-    count, before = 0, sys.gettrace()
-
-    def trace(frame: Any, event: str, _argument: object) -> Any:
-        nonlocal count
-        frame.f_trace_lines, frame.f_trace_opcodes = False, True
-        count += event == "opcode"
-        return trace
-
-    sys.settrace(trace)
-    try:
-        function()
-    finally:
-        sys.settrace(before)
-    return count
-
-
 @pytest.mark.parametrize("read", [True, False], ids=["read", "unreachable"])
 def test_the_work_for_each_host_does_not_grow_with_their_number(read: bool) -> None:
     def summarize_run(count: int) -> None:
@@ -364,5 +345,4 @@ def test_the_work_for_each_host_does_not_grow_with_their_number(read: bool) -> N
         assert len(summary.nodes) == (count if read else 2 * count)
         render_summary(summary)
 
-    few, many = (count_operations(partial(summarize_run, count)) for count in (50, 200))
-    assert many < 4.4 * few
+    assert is_linear(summarize_run)

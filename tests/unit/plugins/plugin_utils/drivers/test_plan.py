@@ -19,6 +19,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import (
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan_inputs import DriverRequest, DriverSnapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
+from unit.operations import is_linear
 from unit.plugins.plugin_utils.drivers.worlds import HOME, OURS, VSPHERE, controller, node, observed, snapshot
 
 
@@ -330,6 +331,14 @@ def test_a_skipped_node_blocks_no_other() -> None:
     assert not [one for one in made.findings if "win-virtual" in one.object]
     nowhere = plan_driver(smb, DriverRequest(node_selector={"pool": "none"}), snapshot(nodes=(old, new)))
     assert "kubernetes.io/os=windows and pool=none" in "\n".join(nowhere.summary())
+
+
+def test_the_work_for_each_node_does_not_grow_with_their_number() -> None:
+    def plan(count: int) -> None:
+        nodes = tuple(node(f"win-{number}") for number in range(count))
+        assert not plan_driver(VSPHERE, DriverRequest(), snapshot(nodes=nodes)).unselected_nodes
+
+    assert is_linear(plan)
 
 
 def test_the_namespace_is_the_controllers() -> None:

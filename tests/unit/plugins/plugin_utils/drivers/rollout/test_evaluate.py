@@ -17,6 +17,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.snapsh
     RolloutPicture,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import Taint
+from unit.operations import FEW, MANY, is_linear
 from unit.plugins.plugin_utils.drivers.rollout.pictures import (
     ago,
     container,
@@ -398,3 +399,17 @@ def test_facts_of_a_host_outrank_an_earlier_proof() -> None:
     assert of(win2(hosts=host("win-2", serving=False, state="STOPPED", pipes=[])), rules=proven).verdict == "red"
     assert of(win2(registrations=None, hosts=None), rules=proven).verdict == "waiting"
     assert of(win2(), rules=proven).notes == ()
+
+
+def test_the_work_for_each_node_does_not_grow_with_their_number() -> None:
+    names = {count: [f"win-{number}" for number in range(count)] for count in (FEW, MANY)}
+    pictures = {
+        count: picture(
+            nodes=[node(name) for name in chosen],
+            pods=[pod(name) for name in chosen],
+            registrations={name: registration(name) for name in chosen},
+            hosts={name: host(name) for name in chosen},
+        )
+        for count, chosen in names.items()
+    }
+    assert is_linear(lambda count: evaluate(pictures[count], GateRules()))

@@ -16,6 +16,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.gate_r
     build_gate_result,
     describe_progress,
 )
+from unit.operations import is_linear
 from unit.plugins.plugin_utils.drivers.rollout.pictures import picture
 
 
@@ -52,6 +53,14 @@ def test_progress_names_the_awaited_nodes_when_nothing_changed() -> None:
 
 def test_progress_reports_nodes_that_were_deleted() -> None:
     assert list(describe_progress(rollout(), {"win-1": "x"}, 1, 2))[1].startswith("    win-1: no longer expected")
+
+
+def test_the_work_for_each_node_does_not_grow_with_their_number() -> None:
+    def report(count: int) -> None:
+        nodes = [node(f"win-{number}", "waiting", "no pod") for number in range(count)]
+        list(describe_progress(rollout(*nodes), {node.node: node.fingerprint for node in nodes}, 4, 60))
+
+    assert is_linear(report)
 
 
 def test_green_passes() -> None:
