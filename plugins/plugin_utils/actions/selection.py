@@ -43,6 +43,18 @@ class Selection:
 def explain_nothing_to_do(playbook: str, chosen: Selection) -> Iterator[str]:
     """A sentence where the run would do less than it was asked for, or something else."""
     limit, includes_localhost = chosen.limit, "localhost" in chosen.hosts
+    if (
+        limit is None
+        and (playbook in ON_HOSTS or chosen.tasks)
+        and chosen.windows
+        and not set(chosen.windows) & set(chosen.hosts)
+    ):
+        # It keeps what it read before the error, and does not put it into the group all.
+        yield (
+            f"Ansible could not read the whole inventory: {chosen.pattern} has {len(chosen.windows)} hosts, and the group all has none of "
+            "them. Correct the error that Ansible's warnings above name."
+        )
+        return
     if playbook == "upgrade":
         if limit is not None and not includes_localhost:
             yield f"--limit is {limit}, but upgrade plans and ends on localhost. Run with --limit {limit},localhost."

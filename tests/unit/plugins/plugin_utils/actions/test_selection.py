@@ -39,6 +39,15 @@ def test_no_windows_host_is_allowed_only_with_cluster_only(playbook: str) -> Non
     assert errors(playbook, hosts=("localhost",), cluster_only=True) == []
 
 
+@pytest.mark.parametrize("playbook", sorted(ON_HOSTS))
+def test_an_inventory_that_was_read_in_part_is_refused(playbook: str) -> None:
+    """Such as one with a host [x], before which Ansible has read others."""
+    (sentence,) = errors(playbook, hosts=("localhost",), windows=WINDOWS)
+    assert sentence.startswith("Ansible could not read the whole inventory: windows has 2 hosts")
+    assert errors("upgrade", hosts=("localhost",), windows=WINDOWS, tasks=True) == [sentence]
+    assert errors("upgrade", hosts=("localhost",), windows=WINDOWS) == []
+
+
 def test_a_saved_snapshot_needs_no_cluster() -> None:
     assert errors("preflight", hosts=("localhost",), on_file=True) == []
 
