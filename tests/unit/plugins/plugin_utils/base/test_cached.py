@@ -32,6 +32,18 @@ def test_each_object_has_results_of_its_own() -> None:
     assert [Counting(1).add(1), Counting(2).add(1)] == [2, 3]
 
 
+class Doubling(Counting):
+    @cached_method
+    def add(self, number: int, factor: int = 1) -> int:
+        return 2 * super().add(number, factor)
+
+
+def test_a_method_and_the_one_that_it_overrides_have_results_of_their_own() -> None:
+    doubling = Doubling(5)
+    assert [doubling.add(1, 1), Counting.add(doubling, 1, 1), doubling.add(1, 1)] == [12, 6, 12]
+    assert doubling.calls == 1
+
+
 def test_results_go_with_their_object_without_the_collector() -> None:
     gc.disable()
     try:
