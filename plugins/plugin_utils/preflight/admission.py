@@ -17,7 +17,7 @@ from .facts.cluster import NODE_SELECTOR
 from .facts.resources import LimitRange, LimitRangePart, PodResources, ResourceQuota, format_amount
 from .facts.sources import ObservedClaim
 from .index import Index, version_of
-from .walk.steps import PodToStart, Split, StepAnswer
+from .walk.steps import NodeToStatus, PodToStart, StepAnswer
 
 _ENFORCE = "pod-security.kubernetes.io/enforce"
 # By resource, in thousandths.
@@ -37,33 +37,33 @@ class Admission:
 
     def __call__(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Whether the pod is created, wherever it goes."""
-        split = Split("bind", nodes, pod.workload, f"{pod.workload}: pod template")
-        self._check_controller(pod, split)
-        self._check_namespace_lifecycle(pod, split)
-        self._check_service_account(pod, split)
-        self._check_priority(pod, split)
-        self._check_runtime_class(pod, split)
-        self._check_pod_security(pod, split)
-        self._check_limit_ranger(pod, split)
-        self._check_resource_quota(pod, split)
-        self._check_node_selector(pod, split)
-        self._check_webhooks(pod, split)
-        return split.list_stops()
+        statuses = NodeToStatus("bind", nodes, pod.workload, f"{pod.workload}: pod template")
+        self._check_controller(pod, statuses)
+        self._check_namespace_lifecycle(pod, statuses)
+        self._check_service_account(pod, statuses)
+        self._check_priority(pod, statuses)
+        self._check_runtime_class(pod, statuses)
+        self._check_pod_security(pod, statuses)
+        self._check_limit_ranger(pod, statuses)
+        self._check_resource_quota(pod, statuses)
+        self._check_node_selector(pod, statuses)
+        self._check_webhooks(pod, statuses)
+        return statuses.list_stops()
 
-    def _check_controller(self, pod: PodToStart, split: Split) -> None:
+    def _check_controller(self, pod: PodToStart, statuses: NodeToStatus) -> None:
         if pod.admit.deleting:
             message = "it is being deleted, and its controller creates no more pods"
             remedy = "find what holds its deletion in metadata.finalizers, then create it again"
-            split.block(split.nodes, "CSI-W20", message, remedy)
+            statuses.block(statuses.nodes, "CSI-W20", message, remedy)
 
-    def _check_namespace_lifecycle(self, pod: PodToStart, split: Split) -> None:
+    def _check_namespace_lifecycle(self, pod: PodToStart, statuses: NodeToStatus) -> None:
         namespace = self._index.namespaces.get(pod.namespace)
         if namespace is not None and namespace.phase == "Terminating":
             message = f"namespace {pod.namespace} is being deleted and accepts no new pod"
             remedy = "wait for the deletion, then recreate the namespace and its workloads"
-            split.block(split.nodes, "CSI-W20", message, remedy)
+            statuses.block(statuses.nodes, "CSI-W20", message, remedy)
 
-    def _check_service_account(self, pod: PodToStart, split: Split) -> None:
+    def _check_service_account(self, pod: PodToStart, statuses: NodeToStatus) -> None:
         name = f"{pod.namespace}/{pod.admit.service_account}"
         if "serviceaccounts" in self._index.unread or name in self._index.service_accounts:
             return
@@ -72,38 +72,38 @@ class Admission:
             return
         message = f"ServiceAccount {name} does not exist, so its pods are rejected"
         remedy = f"kubectl -n {pod.namespace} create serviceaccount {pod.admit.service_account}"
-        split.block(split.nodes, "CSI-W20", message, remedy)
+        statuses.block(statuses.nodes, "CSI-W20", message, remedy)
 
-    def _check_priority(self, pod: PodToStart, split: Split) -> None:
+    def _check_priority(self, pod: PodToStart, statuses: NodeToStatus) -> None:
         admit = pod.admit
         if "priorityclasses" in self._index.unread:
             return
         priority = self._index.find_priority_class(admit.priority_class)
         if priority is None:
             message = f"PriorityClass {admit.priority_class} does not exist, so its pods are rejected"
-            split.block(split.nodes, "CSI-W20", message, "create the PriorityClass, or correct the workload")
+            statuses.block(statuses.nodes, "CSI-W20", message, "create the PriorityClass, or correct the workload")
             return
         if admit.priority not in (None, priority.value):
             message = f"its spec.priority is {admit.priority}, and its PriorityClass has {priority.value}"
-            split.block(split.nodes, "CSI-W20", message, "remove spec.priority from the pod template")
+            statuses.block(statuses.nodes, "CSI-W20", message, "remove spec.priority from the pod template")
         if admit.preemption not in ("", priority.preemption):
             message = (
                 f"its spec.preemptionPolicy is {admit.preemption}, and its PriorityClass has {priority.preemption}"
             )
-            split.block(split.nodes, "CSI-W20", message, "remove spec.preemptionPolicy from the pod template")
+            statuses.block(statuses.nodes, "CSI-W20", message, "remove spec.preemptionPolicy from the pod template")
 
-    def _check_runtime_class(self, pod: PodToStart, split: Split) -> None:
+    def _check_runtime_class(self, pod: PodToStart, statuses: NodeToStatus) -> None:
         name, overhead = pod.placement.runtime_class, pod.admit.overhead
         if "runtimeclasses" in self._index.unread:
             return
         if name and name not in self._index.runtime_classes:
             message = f"RuntimeClass {name} does not exist, so its pods are rejected"
-            split.block(split.nodes, "CSI-W20", message, "create the RuntimeClass, or correct the workload")
+            statuses.block(statuses.nodes, "CSI-W20", message, "create the RuntimeClass, or correct the workload")
         elif overhead and overhead != self._index.overheads.get(name, ()):
             message = "its spec.overhead is not that of its RuntimeClass"
-            split.block(split.nodes, "CSI-W20", message, "remove spec.overhead from the pod template")
+            statuses.block(statuses.nodes, "CSI-W20", message, "remove spec.overhead from the pod template")
 
-    def _check_pod_security(self, pod: PodToStart, split: Split) -> None:
+    def _check_pod_security(self, pod: PodToStart, statuses: NodeToStatus) -> None:
         namespace = self._index.namespaces.get(pod.namespace)
         level = namespace.labels.get(_ENFORCE, "") if namespace is not None else ""
         if namespace is None or level not in ("baseline", "restricted"):
@@ -115,28 +115,28 @@ class Admission:
         if violation:
             message = f"namespace {pod.namespace} enforces Pod Security {level}, which forbids {violation}"
             remedy = f"change the pod template, or: kubectl label namespace {pod.namespace} {_ENFORCE}=privileged --overwrite"
-            split.block(split.nodes, "CSI-W20", message, remedy)
+            statuses.block(statuses.nodes, "CSI-W20", message, remedy)
         elif violations.by_release:
             message = f"some releases of Pod Security {level}, which namespace {pod.namespace} enforces, forbid {violations.by_release}"
-            split.doubt(split.nodes, "CSI-W21", message, "change the pod template")
+            statuses.doubt(statuses.nodes, "CSI-W21", message, "change the pod template")
         elif version is None or version.minor < EXEMPTS_WINDOWS_PODS:
             message = f"namespace {pod.namespace} enforces Pod Security {level} of {policy}, which is not known"
             remedy = f"kubectl label namespace {pod.namespace} {_ENFORCE}-version=latest --overwrite"
-            split.doubt(split.nodes, "CSI-W21", message, remedy)
+            statuses.doubt(statuses.nodes, "CSI-W21", message, remedy)
 
-    def _check_limit_ranger(self, pod: PodToStart, split: Split) -> None:
+    def _check_limit_ranger(self, pod: PodToStart, statuses: NodeToStatus) -> None:
         limit_ranges = self._index.limit_ranges.get(pod.namespace, ())
         if resource := _find_contested_default(limit_ranges):
             message = f"LimitRanges of namespace {pod.namespace} have different defaults for {resource}, and any of them may apply"
-            split.doubt(split.nodes, "CSI-W21", message, "leave the defaults to one LimitRange")
+            statuses.doubt(statuses.nodes, "CSI-W21", message, "leave the defaults to one LimitRange")
             return
         for limit_range in limit_ranges:
             if excess := _find_excess(limit_range, pod.admit.resources, pod.new_claims):
                 message = f"LimitRange {pod.namespace}/{limit_range.name} refuses its pods: {excess}"
                 remedy = "change the requests and limits of the pod template, or the LimitRange"
-                split.block(split.nodes, "CSI-W20", message, remedy)
+                statuses.block(statuses.nodes, "CSI-W20", message, remedy)
 
-    def _check_resource_quota(self, pod: PodToStart, split: Split) -> None:
+    def _check_resource_quota(self, pod: PodToStart, statuses: NodeToStatus) -> None:
         """Its pods of today go before, and what they count for is free then. Whether a quota with scopes counts its pods is not evaluated."""
         resources = pod.admit.resources
         default = self._index.default_class
@@ -156,29 +156,29 @@ class Admission:
                 excess = f"it counts {missing}, and a container sets none"
                 remedy = "set it in the pod template, or add a LimitRange"
             if quota.used is None:
-                split.doubt(split.nodes, "CSI-W21", f"{quota_name} is not counted yet", "run preflight again")
+                statuses.doubt(statuses.nodes, "CSI-W21", f"{quota_name} is not counted yet", "run preflight again")
             elif excess and quota.has_scopes:
                 message = f"{quota_name} refuses its pods if its scopes select them: {excess}"
-                split.doubt(split.nodes, "CSI-W21", message, remedy)
+                statuses.doubt(statuses.nodes, "CSI-W21", message, remedy)
             elif excess:
-                split.block(split.nodes, "CSI-W20", f"{quota_name} refuses its pods: {excess}", remedy)
+                statuses.block(statuses.nodes, "CSI-W20", f"{quota_name} refuses its pods: {excess}", remedy)
 
-    def _check_node_selector(self, pod: PodToStart, split: Split) -> None:
+    def _check_node_selector(self, pod: PodToStart, statuses: NodeToStatus) -> None:
         """OpenShift adds the namespace's selector to each pod (scheduling.openshift.io/OriginPodNodeEnvironment)."""
         namespace = self._index.namespaces.get(pod.namespace)
         if namespace is None or not namespace.selector or not self._index.snapshot.cluster.openshift:
             return
-        nodes = split.nodes
+        nodes = statuses.nodes
         for requirement in namespace.selector.split(","):
             key, _equals, value = requirement.partition("=")
             nodes &= self._index.find_labelled(key.strip(), value.strip())
         message = f"{NODE_SELECTOR} of namespace {pod.namespace} is {namespace.selector}, which the node does not match"
         remedy = f"kubectl annotate namespace {pod.namespace} {NODE_SELECTOR}= --overwrite"
-        split.block(split.nodes & ~nodes, "CSI-W20", message, remedy)
+        statuses.block(statuses.nodes & ~nodes, "CSI-W20", message, remedy)
 
-    def _check_webhooks(self, pod: PodToStart, split: Split) -> None:
+    def _check_webhooks(self, pod: PodToStart, statuses: NodeToStatus) -> None:
         if (webhook := self._index.find_missing_webhook(pod.namespace)) is not None:
-            split.doubt(split.nodes, "CSI-W21", *webhook.explain())
+            statuses.doubt(statuses.nodes, "CSI-W21", *webhook.explain())
 
 
 # What LimitRanges and ResourceQuotas leave

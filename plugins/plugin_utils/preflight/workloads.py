@@ -26,7 +26,7 @@ from .scheduler.framework import Scheduler
 from .usage import Usage, Workload
 from .verdict import Answer, Cause, ReportFinding, Roll, WorkloadVerdict
 from .walk.pods import list_pods_to_start
-from .walk.steps import Places, PodToStart, Rule, Split, StepAnswer
+from .walk.steps import NodeToStatus, Places, PodToStart, Rule, StepAnswer
 from .walk.walk import Rules, WorkloadWalk
 from .windows_volumes import WindowsVolumes
 
@@ -60,11 +60,11 @@ class _NodeRule:
 
     def __call__(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Where it keeps a pod from starting; nothing about other nodes."""
-        split = Split("stage", nodes, pod.workload, "")
+        statuses = NodeToStatus("stage", nodes, pod.workload, "")
         for (is_doubt, _id), pairs in sorted(self._by_id.items()):
             findings = tuple(finding for bit, finding in pairs if bit & nodes)
-            split.note("unknown" if is_doubt else "no", unite(bit for bit, _finding in pairs), findings)
-        return split.list_stops()
+            statuses.note("unknown" if is_doubt else "no", unite(bit for bit, _finding in pairs), findings)
+        return statuses.list_stops()
 
 
 def evaluate(

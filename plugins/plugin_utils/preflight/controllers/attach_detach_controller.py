@@ -23,7 +23,7 @@ from ..index import BY_NAME, GOING, Index, unite
 from ..migration import decide_control_plane
 from ..usage import Usage, Workload, list_disks
 from ..verdict import ReportFinding, Severity
-from ..walk.steps import PodToStart, Split, StepAnswer
+from ..walk.steps import NodeToStatus, PodToStart, StepAnswer
 from ..windows_volumes import WindowsVolume, WindowsVolumes
 from .external_attacher import check_attacher_release, find_attachment_faults, is_mounted, refuse_deleted_volume
 
@@ -72,15 +72,17 @@ class AttachDetachController:
         """Whether each volume gets to each node."""
         answers: list[StepAnswer] = []
         for name, volume in self._volumes.list_volumes(pod):
-            split = Split("attach", nodes, volume.title if volume else pod.workload, f"used by {pod.workload}", name)
+            statuses = NodeToStatus(
+                "attach", nodes, volume.title if volume else pod.workload, f"used by {pod.workload}", name
+            )
             if volume is not None and volume.driver:
-                self._check_attaching(pod, volume, split, name)
-            answers += split.list_answers()
+                self._check_attaching(pod, volume, statuses, name)
+            answers += statuses.list_answers()
         return answers
 
-    def _check_attaching(self, pod: PodToStart, volume: WindowsVolume, split: Split, name: str) -> None:
+    def _check_attaching(self, pod: PodToStart, volume: WindowsVolume, statuses: NodeToStatus, name: str) -> None:
         """Note where the volume cannot be attached, whatever its driver does on the node."""
-        nodes, key = split.nodes, volume.key
+        nodes, key = statuses.nodes, volume.key
         by_csi = nodes if volume.plugin is None else nodes & self._volumes.paths[volume.source.field].csi
         # A sidecar that does not know an in-tree kind attaches the other volumes.
         lacks = tuple(
@@ -89,15 +91,15 @@ class AttachDetachController:
             if finding.id != "CSI-C17" or volume.plugin
         )
         if lacks:
-            split.note("no", by_csi, lacks)
+            statuses.note("no", by_csi, lacks)
         for answer in self._plugin_answers.get(volume.driver, ()):
-            split.note(answer.answer, answer.nodes & by_csi, answer.findings)
+            statuses.note(answer.answer, answer.nodes & by_csi, answer.findings)
         for word, place, outside in self._list_nodes_outside(volume):
             message = f"its handle names {word} {place}, and no node of another {word} can attach it"
             remedy = f"set spec.nodeAffinity of the volume to {word} {place}, so that the scheduler avoids other nodes"
             if word == "account":
                 remedy = "move the data to a disk in the project or subscription of the nodes"
-            split.block(outside, "CSI-V31", message, remedy)
+            statuses.block(outside, "CSI-V31", message, remedy)
         if volume.driver in self._unattached:
             return
         # An attachment of an inline volume does not name it: it may belong to any inline volume of the driver.
@@ -106,19 +108,19 @@ class AttachDetachController:
                 findings = tuple(find_attachment_faults(self._index, attachment))
                 if findings:
                     is_sure = findings[0].severity == "blocker" and not volume.inline
-                    split.note("no" if is_sure else "unknown", nodes, findings)
+                    statuses.note("no" if is_sure else "unknown", nodes, findings)
                     return
-        refuse_deleted_volume(self._index, volume, split, by_csi)
-        self._check_place(volume, split)
+        refuse_deleted_volume(self._index, volume, statuses, by_csi)
+        self._check_place(volume, statuses)
         if volume.driver not in self._declared and not volume.inline:
             message = f"kubelets wait for an attachment by {volume.driver}, and none was ever made"
             remedy = "check that the driver's external-attacher runs, and that its CSIDriver exists"
             usable_nodes = unite(answer.nodes for answer in volume.answers if answer.answer == "yes")
-            split.doubt(by_csi & usable_nodes, "CSI-V32", message, remedy)
-        self._check_migration(volume, split)
-        check_attacher_release(self._index, volume, split, by_csi)
+            statuses.doubt(by_csi & usable_nodes, "CSI-V32", message, remedy)
+        self._check_migration(volume, statuses)
+        check_attacher_release(self._index, volume, statuses, by_csi)
         if _is_for_one_node(volume):
-            self._check_one_node(pod, volume, split, name)
+            self._check_one_node(pod, volume, statuses, name)
 
     def _list_nodes_outside(self, volume: WindowsVolume) -> Iterator[tuple[str, str, int]]:
         """The nodes that say that they are elsewhere than a volume by its handle: what the handle names, its value, and these nodes."""
@@ -132,7 +134,7 @@ class AttachDetachController:
             nodes = unite(nodes for account, nodes in index.accounts.items() if account != handle.account.lower())
             yield "account", handle.account, nodes
 
-    def _check_place(self, volume: WindowsVolume, split: Split) -> None:
+    def _check_place(self, volume: WindowsVolume, statuses: NodeToStatus) -> None:
         """A disk of which nothing says in which zone it is, so that the scheduler takes any node."""
         persistent_volume = volume.persistent_volume
         if persistent_volume is None and (not volume.inline or volume.plugin is None):
@@ -147,13 +149,13 @@ class AttachDetachController:
             return
         paths = self._volumes.paths.get(volume.source.field)
         in_tree = paths.in_tree if paths is not None else 0
-        nodes = split.nodes & (self._find_registered(volume.driver) | in_tree)
+        nodes = statuses.nodes & (self._find_registered(volume.driver) | in_tree)
         if volume.handle.zone not in ("", UNSPECIFIED) or not nodes & (nodes - 1):
             return
         if labels := self._index.find_differing_labels(nodes, volume.driver):
             message = f"neither nodeAffinity nor a label says where it is, and nodes differ in {', '.join(labels)}"
             remedy = "set spec.nodeAffinity of the volume to its zone, so that the scheduler avoids other nodes"
-            split.doubt(split.nodes, "CSI-V32", message, remedy)
+            statuses.doubt(statuses.nodes, "CSI-V32", message, remedy)
 
     @cached_method
     def _find_registered(self, driver: str) -> int:
@@ -161,7 +163,7 @@ class AttachDetachController:
         entries = ((name, csi_node.find_entry(driver)) for name, csi_node in self._index.csi_nodes.items())
         return self._index.find_nodes(name for name, entry in entries if entry is not None and entry.topology_keys)
 
-    def _check_migration(self, volume: WindowsVolume, split: Split) -> None:
+    def _check_migration(self, volume: WindowsVolume, statuses: NodeToStatus) -> None:
         """Where kubelet and control plane go different ways, the one waits for what the other does not do."""
         plugin, paths = volume.plugin, self._volumes.paths.get(volume.source.field)
         if plugin is None or paths is None:
@@ -170,22 +172,22 @@ class AttachDetachController:
         if control == "in_tree":
             message = f"kubelets use CSI for {plugin.plugin} and the control plane attaches its volumes in-tree"
             remedy = f"turn on CSIMigration{plugin.gate} in kube-controller-manager, or off in these kubelets"
-            split.block(paths.csi, "CSI-V50", message, remedy)
+            statuses.block(paths.csi, "CSI-V50", message, remedy)
         elif control == "unknown":
             message = f"kubelets use CSI for {plugin.plugin}, and whether the control plane {version} does is unknown"
             remedy = f"check CSIMigration{plugin.gate} in the flags of kube-controller-manager"
-            split.doubt(paths.csi, "CSI-V51", message, remedy)
+            statuses.doubt(paths.csi, "CSI-V51", message, remedy)
         kubernetes = self._index.kubernetes
         if control == "csi" and kubernetes is not None and kubernetes.minor >= parse(plugin.removed).minor:
             message = (
                 f"kubelets mount {plugin.field} in-tree, and control plane {version} no longer attaches it that way"
             )
             remedy = "deploy the driver on these nodes, then upgrade their kubelets"
-            split.block(paths.in_tree, "CSI-V50", message, remedy)
+            statuses.block(paths.in_tree, "CSI-V50", message, remedy)
 
-    def _check_one_node(self, pod: PodToStart, volume: WindowsVolume, split: Split, name: str) -> None:
+    def _check_one_node(self, pod: PodToStart, volume: WindowsVolume, statuses: NodeToStatus, name: str) -> None:
         """A volume that is attached to one node at a time: its holder, and the number of pods that need it."""
-        nodes = split.nodes
+        nodes = statuses.nodes
         for attachment in self._index.attachments_of.get(volume.key, ()):
             node = self._index.nodes.get(attachment.node)
             if node is None or node.ready or any(taint.key == _OUT_OF_SERVICE for taint in node.taints):
@@ -195,12 +197,12 @@ class AttachDetachController:
                 "detaches it"
             )
             remedy = f"repair the node, or, if it is shut down: kubectl taint nodes {node.name} {_OUT_OF_SERVICE}=nodeshutdown:NoExecute"
-            split.block(nodes & ~self._index.bit[node.name], "CSI-V52", message, remedy)
+            statuses.block(nodes & ~self._index.bit[node.name], "CSI-V52", message, remedy)
             return
         if (stuck := self._find_stuck_pod(volume)) is not None:
             message = f"pod {stuck.key} on node {stuck.node} still has it, and should have ended by {stuck.gone_by}"
             remedy = f"check the kubelet's log on {stuck.node}: the volume is detached once the pod has ended"
-            split.doubt(nodes & ~self._index.bit.get(stuck.node, 0), "CSI-V53", message, remedy)
+            statuses.doubt(nodes & ~self._index.bit.get(stuck.node, 0), "CSI-V53", message, remedy)
             return
         if stray := self._find_stray_mount(volume):
             message = f"node {stray} has it mounted, and no pod there uses it, so nothing detaches it"
@@ -208,7 +210,7 @@ class AttachDetachController:
                 f"run preflight again in a few minutes; if this stays, check the node plugin on {stray}, which unmounts it, then restart "
                 "the node"
             )
-            split.doubt(nodes & ~self._index.bit.get(stray, 0), "CSI-V53", message, remedy)
+            statuses.doubt(nodes & ~self._index.bit.get(stray, 0), "CSI-V53", message, remedy)
             return
         holder = self._find_holder(pod, volume)
         if holder is not None:
@@ -221,16 +223,16 @@ class AttachDetachController:
             evidence = (f"Pod {holder.key} spec.nodeName: {holder.node}",)
             finding = create_finding("CSI-V53", volume.title, message, evidence, remedy, severity)
             # Where no node is left, the pod surely waits.
-            split.note("no", other_nodes, (replace(finding, doubt=severity is None),))
+            statuses.note("no", other_nodes, (replace(finding, doubt=severity is None),))
         elif rival := self._find_rival(pod, volume, nodes):
             message = f"{rival} names it too, it is attached to one node at a time, and nothing keeps both on one node"
             remedy = "keep both workloads on one node by nodeSelector, or give each a volume of its own"
-            split.doubt(nodes, "CSI-V53", message, remedy)
+            statuses.doubt(nodes, "CSI-V53", message, remedy)
         elif nodes & (nodes - 1) and name in (*pod.shared, *self._list_shared_inline(pod)):
             users = f"its {pod.count} pods" if pod.count > 1 else "several pods"
             message = f"{users} share the volume, only one node at a time can attach it, and the scheduler may spread the pods"
             remedy = "run the pods on one node by nodeSelector kubernetes.io/hostname, or give each a volume of its own"
-            split.doubt(nodes, "CSI-V53", message, remedy)
+            statuses.doubt(nodes, "CSI-V53", message, remedy)
 
     def _list_shared_inline(self, pod: PodToStart) -> tuple[str, ...]:
         several = pod.count > 1 or pod.kind == "DaemonSet"

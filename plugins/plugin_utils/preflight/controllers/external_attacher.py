@@ -17,7 +17,7 @@ from ..findings import create_finding
 from ..index import BY_NAME, Index
 from ..scheduler.volume_restrictions import ALONE
 from ..verdict import ReportFinding
-from ..walk.steps import Split
+from ..walk.steps import NodeToStatus
 from ..windows_volumes import WindowsVolume
 
 # https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes, the note on sidecars.
@@ -28,17 +28,17 @@ _DETACHING = timedelta(minutes=6)
 _ATTACHING = timedelta(minutes=10)
 
 
-def refuse_deleted_volume(index: Index, volume: WindowsVolume, split: Split, nodes: int) -> None:
+def refuse_deleted_volume(index: Index, volume: WindowsVolume, statuses: NodeToStatus, nodes: int) -> None:
     """Block nodes without an attachment for a volume that is being deleted, as csiAttach does."""
     if volume.persistent_volume is not None and volume.persistent_volume.deleting:
         attachments = index.attachments_of.get(volume.key, ())
         attached = index.find_nodes(entry.node for entry in attachments if entry.attached)
         message = "it is being deleted, and its attacher attaches it to no other node"
         remedy = "set persistentVolumeReclaimPolicy to Retain, scale its workload to 0, then recreate volume and claim for its disk"
-        split.block(nodes & ~attached, "CSI-V24", message, remedy)
+        statuses.block(nodes & ~attached, "CSI-V24", message, remedy)
 
 
-def check_attacher_release(index: Index, volume: WindowsVolume, split: Split, nodes: int) -> None:
+def check_attacher_release(index: Index, volume: WindowsVolume, statuses: NodeToStatus, nodes: int) -> None:
     """Block nodes if the external-attacher is too old to attach a volume of ReadWriteOncePod."""
     driver = BY_NAME.get(volume.driver)
     controller = index.find_controller(driver) if driver is not None else None
@@ -47,7 +47,7 @@ def check_attacher_release(index: Index, volume: WindowsVolume, split: Split, no
     version = parse_image_tag(controller.find_image("attacher") or "")
     if version is not None and version.release < _ATTACHES_ALONE:
         message = f"access mode {ALONE} needs external-attacher 3.3.0 or later, and {controller.title} has {version}"
-        split.block(nodes, "CSI-V31", message, "upgrade the driver's installation")
+        statuses.block(nodes, "CSI-V31", message, "upgrade the driver's installation")
 
 
 def is_mounted(index: Index, attachment: ObservedAttachment) -> bool:

@@ -19,7 +19,7 @@ from ..findings import create_finding
 from ..index import BY_NAME, Index, unite
 from ..verdict import ReportFinding
 from ..walk.claims import Claims, Request
-from ..walk.steps import PodToStart, Split, StepAnswer, answer_without_claims
+from ..walk.steps import NodeToStatus, PodToStart, StepAnswer, answer_without_claims
 
 _RESERVED = "csi.storage.k8s.io/"
 
@@ -50,39 +50,39 @@ class ExternalProvisioner:
         """Where a volume would be made for each claim, on nodes."""
         answers: list[StepAnswer] = []
         for request in self._claims.list_requests(pod):
-            split = Split("provision", nodes, request.title, f"used by {pod.workload}", request.volume_key)
+            statuses = NodeToStatus("provision", nodes, request.title, f"used by {pod.workload}", request.volume_key)
             storage_class = self._claims.find_class(request)
             # A claim that could take a free volume is unknown already.
             is_made = request.open and not self._claims.find_candidates(request)
             if is_made and storage_class is not None and storage_class.driver:
-                self._check_provisioning(request, storage_class, split)
-            answers += split.list_answers()
+                self._check_provisioning(request, storage_class, statuses)
+            answers += statuses.list_answers()
         return answers + answer_without_claims("provision", pod, nodes)
 
-    def _check_provisioning(self, request: Request, storage_class: ObservedClass, split: Split) -> None:
-        nodes = split.nodes
-        self._check_parameters(storage_class, split, nodes)
+    def _check_provisioning(self, request: Request, storage_class: ObservedClass, statuses: NodeToStatus) -> None:
+        nodes = statuses.nodes
+        self._check_parameters(storage_class, statuses, nodes)
         if self._claims.is_bound_late(request):
-            self._check_topologies(storage_class, split, nodes)
-            self._check_room(request, storage_class, split, nodes)
+            self._check_topologies(storage_class, statuses, nodes)
+            self._check_room(request, storage_class, statuses, nodes)
         for finding in self._find_controller_faults(storage_class):
-            split.note("unknown" if finding.doubt else "no", nodes, (finding,))
+            statuses.note("unknown" if finding.doubt else "no", nodes, (finding,))
 
-    def _check_parameters(self, storage_class: ObservedClass, split: Split, nodes: int) -> None:
+    def _check_parameters(self, storage_class: ObservedClass, statuses: NodeToStatus, nodes: int) -> None:
         """What the external-provisioner itself reads of them (pkg/controller/controller.go, prepareProvision)."""
         remedy = "recreate the StorageClass with other parameters"
         if error := find_parameter_error(storage_class.parameters):
-            split.block(nodes, "CSI-V26", f"StorageClass {storage_class.name} {error}", remedy)
+            statuses.block(nodes, "CSI-V26", f"StorageClass {storage_class.name} {error}", remedy)
         if zones := storage_class.zones:
             # The scheduler does not know of them.
             inside = unite(self._index.find_labelled(key, zone) for key in ZONES for zone in zones)
             message = (
                 f"StorageClass {storage_class.name} provisions in zones {', '.join(zones)}, wherever its pod is placed"
             )
-            split.block(0 if nodes & inside else nodes, "CSI-V26", message, remedy)
-            split.doubt(nodes if nodes & ~inside else 0, "CSI-V41", message, remedy)
+            statuses.block(0 if nodes & inside else nodes, "CSI-V26", message, remedy)
+            statuses.doubt(nodes if nodes & ~inside else 0, "CSI-V41", message, remedy)
 
-    def _check_topologies(self, storage_class: ObservedClass, split: Split, nodes: int) -> None:
+    def _check_topologies(self, storage_class: ObservedClass, statuses: NodeToStatus, nodes: int) -> None:
         if storage_class.allowed is None:
             return
         terms = tuple(term for term in storage_class.allowed if term)
@@ -93,9 +93,9 @@ class ExternalProvisioner:
             remedy = (
                 "recreate the claim with a StorageClass that allows the nodes' zone, or add nodes in an allowed zone"
             )
-            split.block(outside, "CSI-V26", message, remedy)
+            statuses.block(outside, "CSI-V26", message, remedy)
 
-    def _check_room(self, request: Request, storage_class: ObservedClass, split: Split, nodes: int) -> None:
+    def _check_room(self, request: Request, storage_class: ObservedClass, statuses: NodeToStatus, nodes: int) -> None:
         """A driver whose free capacity the scheduler asks for before it lets a volume be made (binder.go, hasEnoughCapacity)."""
         name = storage_class.provisioner
         driver = self._index.csi_drivers.get(name)
@@ -104,7 +104,7 @@ class ExternalProvisioner:
                 f"{name} reports its free capacity (CSIDriver spec.storageCapacity), which this report does not read"
             )
             remedy = "check that there is room: kubectl get csistoragecapacities -A"
-            split.doubt(nodes, "CSI-V41", message, remedy)
+            statuses.doubt(nodes, "CSI-V41", message, remedy)
 
     def _find_controller_faults(self, storage_class: ObservedClass) -> tuple[ReportFinding, ...]:
         """Findings that keep a driver from provisioning volumes, and those that leave it unknown."""

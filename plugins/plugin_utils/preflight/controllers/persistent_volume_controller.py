@@ -15,7 +15,7 @@ from ..facts.sources import SELECTED_NODE, ObservedClaim
 from ..facts.storage import ObservedVolume
 from ..index import Index
 from ..walk.claims import WAITS, Claims, Request, explain_misfit, is_reserved_for
-from ..walk.steps import PodToStart, Split, StepAnswer, answer_without_claims
+from ..walk.steps import NodeToStatus, PodToStart, StepAnswer, answer_without_claims
 
 _MADE_WITHIN = timedelta(minutes=10)
 
@@ -32,112 +32,112 @@ class PersistentVolumeController:
         for request in self._claims.list_requests(pod):
             is_there = not request.missing and not request.is_new
             used = f"claim {request.claim.key}: phase {request.claim.phase}" if is_there else f"used by {pod.workload}"
-            split = Split("bind", nodes, request.title, used, request.volume_key)
+            statuses = NodeToStatus("bind", nodes, request.title, used, request.volume_key)
             if request.missing:
                 if "persistentvolumeclaims" not in self._index.unread:
                     message = f"{pod.workload} uses the claim, but the claim does not exist"
-                    split.block(nodes, "CSI-V27", message, "create the claim, or correct the workload")
-                answers += split.list_answers()
+                    statuses.block(nodes, "CSI-V27", message, "create the claim, or correct the workload")
+                answers += statuses.list_answers()
                 continue
             if request.foreign:
                 message = f"claim {request.claim.key} exists and belongs to no pod, so no pod may use it as its own"
-                split.block(nodes, "CSI-V40", message, "rename the claim's volume in the pod, or delete the claim")
-                answers += split.list_answers()
+                statuses.block(nodes, "CSI-V40", message, "rename the claim's volume in the pod, or delete the claim")
+                answers += statuses.list_answers()
                 continue
             if request.claim.deleting:
                 volume = request.volume
                 policy = f" with policy {volume.policy}" if volume is not None and volume.policy else ""
                 message = f"it is being deleted{policy}, so neither scheduler nor kubelet starts a pod with it"
                 remedy = "before its last pod ends, set persistentVolumeReclaimPolicy of the volume to Retain"
-                split.block(nodes, "CSI-V24", message, remedy)
+                statuses.block(nodes, "CSI-V24", message, remedy)
             if request.bound:
-                self._check_bound_claim(request, split)
+                self._check_bound_claim(request, statuses)
             elif request.claim.volume:
-                self._check_named_volume(request, split)
+                self._check_named_volume(request, statuses)
             elif request.volume is None:
-                self._check_unbound_claim(request, pod, split)
-            answers += split.list_answers()
+                self._check_unbound_claim(request, pod, statuses)
+            answers += statuses.list_answers()
         return answers + answer_without_claims("bind", pod, nodes)
 
     # Bound claims
 
-    def _check_bound_claim(self, request: Request, split: Split) -> None:
+    def _check_bound_claim(self, request: Request, statuses: NodeToStatus) -> None:
         claim, volume = request.claim, request.volume
         remedy = "restore the volume from a record, with claimRef.uid of this claim; do not delete the claim"
         if claim.phase == "Lost":
             message = f"the claim is Lost: its volume {claim.volume or '(none named)'} does not exist or belongs to another claim"
-            split.block(split.nodes, "CSI-V23", message, remedy)
+            statuses.block(statuses.nodes, "CSI-V23", message, remedy)
         elif volume is None:
-            self._refuse_missing_volume(claim, split, "CSI-V23", remedy)
+            self._refuse_missing_volume(claim, statuses, "CSI-V23", remedy)
         elif volume.claim and (volume.claim, volume.claim_uid) != (claim.key, claim.uid):
             # One without claimRef is bound again (pv_controller.go, syncBoundClaim).
-            _refuse_other_claims_volume(claim, volume, split)
+            _refuse_other_claims_volume(claim, volume, statuses)
 
-    def _refuse_missing_volume(self, claim: ObservedClaim, split: Split, id_: str, remedy: str) -> None:
+    def _refuse_missing_volume(self, claim: ObservedClaim, statuses: NodeToStatus, id_: str, remedy: str) -> None:
         if "persistentvolumes" not in self._index.unread:
-            split.block(split.nodes, id_, f"its volume {claim.volume} does not exist", remedy)
+            statuses.block(statuses.nodes, id_, f"its volume {claim.volume} does not exist", remedy)
 
     # Claims without a volume
 
-    def _check_named_volume(self, request: Request, split: Split) -> None:
+    def _check_named_volume(self, request: Request, statuses: NodeToStatus) -> None:
         """A claim that names its volume itself and is not bound yet."""
         claim, volume = request.claim, request.volume
         if volume is None:
             self._refuse_missing_volume(
-                claim, split, "CSI-V40", "create the volume, or a claim without spec.volumeName"
+                claim, statuses, "CSI-V40", "create the volume, or a claim without spec.volumeName"
             )
         elif is_reserved_for(volume, claim):
             return
         elif volume.claim:
-            _refuse_other_claims_volume(claim, volume, split)
+            _refuse_other_claims_volume(claim, volume, statuses)
         elif misfit := _format_error(request, volume):
             message = f"it requests volume {volume.name}, which is {misfit}"
-            split.block(split.nodes, "CSI-V40", message, "create a claim that fits the volume")
+            statuses.block(statuses.nodes, "CSI-V40", message, "create a claim that fits the volume")
         elif claim.narrowed:
-            _report_narrowed_claim(claim, split)
+            _report_narrowed_claim(claim, statuses)
 
-    def _check_unbound_claim(self, request: Request, pod: PodToStart, split: Split) -> None:
+    def _check_unbound_claim(self, request: Request, pod: PodToStart, statuses: NodeToStatus) -> None:
         """A claim that names no volume and has none."""
         claim = request.claim
         if "storageclasses" in self._index.unread:
             return
         if claim.narrowed:
-            _report_narrowed_claim(claim, split)
+            _report_narrowed_claim(claim, statuses)
             return
         mode = storage_class.binding_mode if (storage_class := self._claims.find_class(request)) is not None else ""
         if mode not in ("", WAITS, "Immediate"):
             message = f"volumeBindingMode of its StorageClass is {mode}, expected Immediate or WaitForFirstConsumer"
-            split.doubt(split.nodes, "CSI-V41", message, "use a newer release of the collection")
+            statuses.doubt(statuses.nodes, "CSI-V41", message, "use a newer release of the collection")
             return
         if self._claims.is_undecided(request):
             message = "a free volume fits it, and whether it takes this one is not evaluated"
-            split.doubt(split.nodes, "CSI-V41", message, "set spec.volumeName in the claim")
+            statuses.doubt(statuses.nodes, "CSI-V41", message, "set spec.volumeName in the claim")
             return
         if not self._claims.is_provisioned(request):
             sure, unsure = self._claims.find_free_nodes(request, pod)
-            split.block(split.nodes & ~sure & ~unsure, *self._explain_unprovisioned_claim(request))
-            _report_contended_claim(split, unsure)
+            statuses.block(statuses.nodes & ~sure & ~unsure, *self._explain_unprovisioned_claim(request))
+            _report_contended_claim(statuses, unsure)
         if not self._claims.is_bound_late(request):
             if self._claims.is_provisioned(request):
-                self._report_waiting_claim(request, split)
+                self._report_waiting_claim(request, statuses)
             return
         for volume in self._index.reserved.get(claim.key, ()):
             # The scheduler does not compare its access modes, and waits until it is bound; the controller compares them.
             message = f"volume {volume.name} is reserved for it, and is {_format_error(request, volume)}"
             remedy = f"correct spec.accessModes of one of them, or remove claimRef: kubectl edit pv {volume.name}"
-            split.doubt(split.nodes, "CSI-V41", message, remedy)
+            statuses.doubt(statuses.nodes, "CSI-V41", message, remedy)
         if claim.selected_node in self._index.bit:
             # On success other nodes may reach it. If the node is gone, the external-provisioner asks the scheduler for another one
             # (https://github.com/kubernetes-csi/external-provisioner, pkg/controller/controller.go, prepareProvision).
             message = f"node {claim.selected_node} is selected for it, and its volume is not provisioned yet"
             remedy = f"check the log of its provisioner; to choose again: kubectl -n {claim.namespace} annotate pvc {claim.name} {SELECTED_NODE}-"
-            split.doubt(split.nodes, "CSI-V41", message, remedy)
+            statuses.doubt(statuses.nodes, "CSI-V41", message, remedy)
         if pod.node and not claim.selected_node:
             message = f"StorageClass {request.storage_class} waits for the scheduler, which spec.nodeName bypasses"
             remedy = "replace spec.nodeName by nodeSelector kubernetes.io/hostname"
-            split.block(split.nodes, "CSI-V40", message, remedy)
+            statuses.block(statuses.nodes, "CSI-V40", message, remedy)
 
-    def _report_waiting_claim(self, request: Request, split: Split) -> None:
+    def _report_waiting_claim(self, request: Request, statuses: NodeToStatus) -> None:
         """A volume that is made before its pod is placed is there soon, or something keeps it from being made."""
         claim = request.claim
         minutes = self._index.count_minutes(claim.waits_since, _MADE_WITHIN)
@@ -145,7 +145,7 @@ class PersistentVolumeController:
             return
         message = f"it has waited {minutes} minutes for StorageClass {request.storage_class} to provision its volume"
         remedy = f"kubectl -n {claim.namespace} describe pvc {claim.name}; check the log of its provisioner"
-        split.doubt(split.nodes, "CSI-V41", message, remedy)
+        statuses.doubt(statuses.nodes, "CSI-V41", message, remedy)
 
     def _explain_unprovisioned_claim(self, request: Request) -> tuple[str, str, str]:
         if self._claims.find_class(request) is None:
@@ -171,7 +171,7 @@ class PersistentVolumeController:
         return "CSI-V26", message, remedy
 
 
-def _refuse_other_claims_volume(claim: ObservedClaim, volume: ObservedVolume, split: Split) -> None:
+def _refuse_other_claims_volume(claim: ObservedClaim, volume: ObservedVolume, statuses: NodeToStatus) -> None:
     message = f"volume {volume.name} is {volume.phase or 'taken'}"
     message += f" and belongs to claim {volume.claim or '(none)'}"
     if volume.claim == claim.key:
@@ -181,18 +181,20 @@ def _refuse_other_claims_volume(claim: ObservedClaim, volume: ObservedVolume, sp
     remedy = f'if nothing else uses the data: kubectl patch pv {volume.name} --type merge -p \'{{"spec":{{"claimRef":{reference}}}}}\''
     if volume.claim != claim.key:
         remedy = "recreate the claim with another volume, or delete the claim that has this one"
-    split.block(split.nodes, "CSI-V40", message, remedy)
+    statuses.block(statuses.nodes, "CSI-V40", message, remedy)
 
 
-def _report_contended_claim(split: Split, nodes: int) -> None:
+def _report_contended_claim(statuses: NodeToStatus, nodes: int) -> None:
     message = "other claims fit its free volumes too, or other pods share it, and another one may take the last one"
-    split.doubt(nodes, "CSI-V41", message, "create the pods one after the other, or set spec.volumeName in each claim")
+    statuses.doubt(
+        nodes, "CSI-V41", message, "create the pods one after the other, or set spec.volumeName in each claim"
+    )
 
 
-def _report_narrowed_claim(claim: ObservedClaim, split: Split) -> None:
+def _report_narrowed_claim(claim: ObservedClaim, statuses: NodeToStatus) -> None:
     message = f"its spec has {', '.join(claim.narrowed)}, which this report does not evaluate"
     remedy = f"after its pod is created: kubectl -n {claim.namespace} describe pvc {claim.name}"
-    split.doubt(split.nodes, "CSI-V41", message, remedy)
+    statuses.doubt(statuses.nodes, "CSI-V41", message, remedy)
 
 
 def _format_error(request: Request, volume: ObservedVolume) -> str:

@@ -12,7 +12,7 @@ from collections import defaultdict
 
 from ...drivers.release import match_image
 from ..index import Index
-from ..walk.steps import PodToStart, Split, StepAnswer
+from ..walk.steps import NodeToStatus, PodToStart, StepAnswer
 
 
 class KubeletImages:
@@ -25,12 +25,12 @@ class KubeletImages:
 
     def __call__(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Where a container may not start; nothing about other nodes. A RuntimeClass may isolate it by Hyper-V."""
-        split = Split("stage", nodes, pod.workload, f"{pod.workload}: image")
+        statuses = NodeToStatus("stage", nodes, pod.workload, f"{pod.workload}: image")
         for build, image in () if pod.placement.runtime_class else pod.admit.builds:
             for node_build, built_nodes in self._builds.items():
                 if node_build and match_image(node_build, (build,)) == "no":
                     message = f"image {image} is for Windows build {build}, and the node has build {node_build}"
-                    split.doubt(
+                    statuses.doubt(
                         built_nodes, "CSI-W09", message, "select nodes by label node.kubernetes.io/windows-build"
                     )
-        return split.list_stops()
+        return statuses.list_stops()

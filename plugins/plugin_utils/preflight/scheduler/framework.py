@@ -15,7 +15,7 @@ from ..facts.scheduling import PodShape
 from ..index import Index
 from ..kubelet.admission import KubeletAdmission
 from ..walk.claims import Claims
-from ..walk.steps import PodToStart, Split, StepAnswer
+from ..walk.steps import NodeToStatus, PodToStart, StepAnswer
 from .inter_pod_affinity import InterPodAffinity
 from .node_affinity import NodeAffinity
 from .node_info import NodeInfos
@@ -35,7 +35,7 @@ from .volume_zone import VolumeZone
 class Filter(Protocol):
     """A plugin that filters nodes by a pod."""
 
-    def filter_pod(self, pod: PodToStart, split: Split) -> None:
+    def filter_pod(self, pod: PodToStart, statuses: NodeToStatus) -> None:
         """Note the nodes that do not take the pod."""
 
 
@@ -66,42 +66,42 @@ class Scheduler:
 
     def __call__(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Where the scheduler puts a pod, of nodes: by the pod itself, and by each of its volumes."""
-        split = _split_nodes(pod, nodes)
+        statuses = _create_statuses(pod, nodes)
         if not pod.node:
-            self._check_profile(pod, split)
+            self._check_profile(pod, statuses)
         self.infos.send_away(pod.leaving)
         for plugin in self._of_bound_pods if pod.node else self._filters:
-            plugin.filter_pod(pod, split)
-        return [*split.list_answers(), *self._filter_by_claims(pod, nodes)]
+            plugin.filter_pod(pod, statuses)
+        return [*statuses.list_answers(), *self._filter_by_claims(pod, nodes)]
 
     def filter_lasting(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Where the scheduler may put a pod, of nodes with its labels and taints, once they have room and work."""
-        split = _split_nodes(pod, nodes)
+        statuses = _create_statuses(pod, nodes)
         for filter_pod in self._lasting:
-            filter_pod(pod, split)
-        return [*split.list_answers(), *self._filter_by_claims(pod, nodes)]
+            filter_pod(pod, statuses)
+        return [*statuses.list_answers(), *self._filter_by_claims(pod, nodes)]
 
     def _filter_by_claims(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         answers = []
         for request in self.claims.list_requests(pod):
-            split = _split_nodes(pod, nodes, request.volume_key)
-            self._restrictions.filter_claim(request, pod, split)
-            self._binding.filter_claim(request, split)
-            self._zone.filter_claim(request, pod, split)
-            answers += split.list_answers()
+            statuses = _create_statuses(pod, nodes, request.volume_key)
+            self._restrictions.filter_claim(request, pod, statuses)
+            self._binding.filter_claim(request, statuses)
+            self._zone.filter_claim(request, pod, statuses)
+            answers += statuses.list_answers()
         return answers
 
     def find_fixed_nodes(self, pod: PodToStart) -> tuple[int, int]:
         """Where a pod may go, as far as no other pod decides, and of these the nodes of which that is not known."""
-        split = _split_nodes(pod, self._index.all)
-        self._check_profile(pod, split)
+        statuses = _create_statuses(pod, self._index.all)
+        self._check_profile(pod, statuses)
         for plugin in self._fixed:
-            plugin.filter_pod(pod, split)
+            plugin.filter_pod(pod, statuses)
         for request in self.claims.list_requests(pod):
-            self._binding.filter_claim(request, split)
-            self._zone.filter_claim(request, pod, split)
-        nodes = self._index.all & ~split.find_nodes("no")
-        return nodes, nodes & split.find_nodes("unknown")
+            self._binding.filter_claim(request, statuses)
+            self._zone.filter_claim(request, pod, statuses)
+        nodes = self._index.all & ~statuses.find_nodes("no")
+        return nodes, nodes & statuses.find_nodes("unknown")
 
     def filter_by_pods(self, shape: PodShape, nodes: int) -> int:
         """Those of nodes that the pods there leave for a pod."""
@@ -115,18 +115,18 @@ class Scheduler:
 
         Source: https://github.com/kubernetes/kubernetes, pkg/controller/daemon/daemon_controller.go, predicates.
         """
-        split = _split_nodes(pod, self._index.all)
+        statuses = _create_statuses(pod, self._index.all)
         for plugin in self._of_daemon_pods:
-            plugin.filter_pod(pod, split)
-        return self._index.all & ~split.find_nodes("no")
+            plugin.filter_pod(pod, statuses)
+        return self._index.all & ~statuses.find_nodes("no")
 
     def filter_node_plugin(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """What keeps the next pod of a node plugin from nodes where its DaemonSet has one now."""
-        split = _split_nodes(pod, nodes)
-        self._check_profile(pod, split)
+        statuses = _create_statuses(pod, nodes)
+        self._check_profile(pod, statuses)
         for filter_pod in self._of_node_plugins:
-            filter_pod(pod, split)
-        return split.list_stops()
+            filter_pod(pod, statuses)
+        return statuses.list_stops()
 
     def depends_on_other_pods(self, shape: PodShape) -> bool:
         """Whether room on the nodes is not all that decides: rules of a pod about others, or pods that it may preempt."""
@@ -136,15 +136,15 @@ class Scheduler:
         """Whether a rule of a pod about other pods is not known."""
         return (bool(shape.spread) and self._spread.is_open(shape)) or self._between_pods.is_open(shape)
 
-    def _check_profile(self, pod: PodToStart, split: Split) -> None:
+    def _check_profile(self, pod: PodToStart, statuses: NodeToStatus) -> None:
         """Whether these are the filters that decide, and whether the pod is in the queue."""
         if pod.placement.scheduler:
             message = f"spec.schedulerName is {pod.placement.scheduler}, whose rules are unknown"
-            split.doubt(split.nodes, "CSI-W21", message, "check the events of its pods")
+            statuses.doubt(statuses.nodes, "CSI-W21", message, "check the events of its pods")
         if pod.placement.gated:
             message = "the pod has schedulingGates, and waits until a controller removes them"
-            split.doubt(split.nodes, "CSI-W21", message, "find the controller that removes the gates")
+            statuses.doubt(statuses.nodes, "CSI-W21", message, "find the controller that removes the gates")
 
 
-def _split_nodes(pod: PodToStart, nodes: int, volume: str = "") -> Split:
-    return Split("schedule", nodes, pod.workload, f"Pod {pod.namespace}/{pod.name}", volume)
+def _create_statuses(pod: PodToStart, nodes: int, volume: str = "") -> NodeToStatus:
+    return NodeToStatus("schedule", nodes, pod.workload, f"Pod {pod.namespace}/{pod.name}", volume)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..facts.scheduling import ADDED_LABELS, PodAffinityTerm, PodShape, matches_labels
 from ..index import Index, unite
-from ..walk.steps import PodToStart, Split
+from ..walk.steps import NodeToStatus, PodToStart
 from .node_info import NodeInfos
 
 
@@ -21,21 +21,21 @@ class InterPodAffinity:
         """The nodes that the terms of a pod or of the pods there exclude, or may exclude."""
         return self._find_repelled(shape) | self._find_unattracted(shape) | self._find_repelling(shape)
 
-    def filter_pod(self, pod: PodToStart, split: Split) -> None:
+    def filter_pod(self, pod: PodToStart, statuses: NodeToStatus) -> None:
         """Block nodes that a term excludes; a term about labels of namespaces is unknown."""
         if self.is_open(pod.shape):
             message = "an affinity between pods selects namespaces, or a label that its controller sets"
-            split.doubt(split.nodes, "CSI-W21", message, "name the namespaces in the term")
+            statuses.doubt(statuses.nodes, "CSI-W21", message, "name the namespaces in the term")
             return
         remedy = "add nodes, or change the affinity between the pods"
         # Preemption brings no pod to a node.
         message = "its required podAffinity excludes the node"
-        split.block(self._find_unattracted(pod.shape), "CSI-W20", message, remedy)
+        statuses.block(self._find_unattracted(pod.shape), "CSI-W20", message, remedy)
         for message, nodes in (
             ("its required podAntiAffinity excludes the node", self._find_repelled(pod.shape)),
             ("the podAntiAffinity of a pod there excludes the node", self._find_repelling(pod.shape)),
         ):
-            self._infos.block(split, pod.shape, nodes, message, remedy)
+            self._infos.block(statuses, pod.shape, nodes, message, remedy)
 
     def is_open(self, shape: PodShape) -> bool:
         """Whether it is not known which pods a term selects, of this pod or of one that may reject it."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..facts.placement import ANYWHERE, describe_terms
 from ..index import Index
-from ..walk.steps import PodToStart, Split
+from ..walk.steps import NodeToStatus, PodToStart
 
 
 class NodeAffinity:
@@ -16,7 +16,7 @@ class NodeAffinity:
     def __init__(self, index: Index) -> None:
         self._index = index
 
-    def filter_pod(self, pod: PodToStart, split: Split) -> None:
+    def filter_pod(self, pod: PodToStart, statuses: NodeToStatus) -> None:
         """Block nodes that do not match."""
         index, placement = self._index, pod.placement
         added = index.runtime_classes.get(placement.runtime_class, ANYWHERE)
@@ -24,8 +24,10 @@ class NodeAffinity:
             for key, value in selector:
                 message = f"{by} {key}={value} does not match the node's labels"
                 outside = index.all & ~index.find_labelled(key, value)
-                split.block(outside, "CSI-W20", message, "label the nodes, or recreate the pods with another selector")
+                statuses.block(
+                    outside, "CSI-W20", message, "label the nodes, or recreate the pods with another selector"
+                )
         if placement.terms is not None:
             outside = index.all & ~index.find_matching(placement.terms)
             message = f"its required node affinity ({describe_terms(placement.terms)}) does not match the node"
-            split.block(outside, "CSI-W20", message, "label the nodes, or recreate the pods with another affinity")
+            statuses.block(outside, "CSI-W20", message, "label the nodes, or recreate the pods with another affinity")

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ...base.cached import cached_method
 from ..facts.scheduling import PodShape, read_amount
 from ..index import Index, unite
-from ..walk.steps import Split
+from ..walk.steps import NodeToStatus
 
 # A shape and the node of a pod that has it.
 ResidentPod = tuple[PodShape, str]
@@ -115,17 +115,17 @@ class NodeInfos:
         """The shapes that pods have, with how many are on which nodes. limiting: of pods with ports or anti-affinity only."""
         return (entry for entry in (self._limiting if limiting else self._residents).values() if entry[1])
 
-    def block(self, split: Split, shape: PodShape, nodes: int, message: str, remedy: str) -> None:
+    def block(self, statuses: NodeToStatus, shape: PodShape, nodes: int, message: str, remedy: str) -> None:
         """Block nodes for a pod; of those with a pod that it may preempt it is unknown."""
-        if nodes & split.nodes:
+        if nodes & statuses.nodes:
             preempted = 0
             if self.has_lower_priority(shape):
                 lower = (
                     names for other_shape, names in self.list_pods() if _is_lower(other_shape.priority, shape.priority)
                 )
                 preempted = unite(map(self._index.find_nodes, lower))
-            split.block(nodes & ~preempted, "CSI-W20", message, remedy)
-            split.doubt(nodes & preempted, "CSI-W21", f"{message}, and it may preempt pods there", remedy)
+            statuses.block(nodes & ~preempted, "CSI-W20", message, remedy)
+            statuses.doubt(nodes & preempted, "CSI-W21", f"{message}, and it may preempt pods there", remedy)
 
     def _change(self, pod: ResidentPod, count: int) -> None:
         """Give a node back what so many pods take."""

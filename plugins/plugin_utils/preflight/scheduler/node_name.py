@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ..index import Index
-from ..walk.steps import PodToStart, Split
+from ..walk.steps import NodeToStatus, PodToStart
 
 
 class NodeName:
@@ -15,9 +15,9 @@ class NodeName:
     def __init__(self, index: Index) -> None:
         self._index = index
 
-    def filter_pod(self, pod: PodToStart, split: Split) -> None:
+    def filter_pod(self, pod: PodToStart, statuses: NodeToStatus) -> None:
         """Block all other nodes."""
         if pod.node:
             message = f"the pod is bound to node {pod.node}"
             remedy = "recreate its pods without spec.nodeName"
-            split.block(split.nodes & ~self._index.bit.get(pod.node, 0), "CSI-W20", message, remedy)
+            statuses.block(statuses.nodes & ~self._index.bit.get(pod.node, 0), "CSI-W20", message, remedy)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..facts.scheduling import PodShape
 from ..index import Index, unite
-from ..walk.steps import PodToStart, Split
+from ..walk.steps import NodeToStatus, PodToStart
 from .node_info import NodeInfos
 
 _EVERY_ADDRESS = "0.0.0.0"
@@ -28,12 +28,12 @@ class NodePorts:
             self._index.find_nodes(nodes) for other_shape, nodes in occupied if _find_conflict(shape, other_shape)
         )
 
-    def filter_pod(self, pod: PodToStart, split: Split) -> None:
+    def filter_pod(self, pod: PodToStart, statuses: NodeToStatus) -> None:
         """Block nodes whose ports are taken."""
         numbers = ", ".join(str(number) for _protocol, _address, number in pod.shape.ports)
         message = f"another pod has one of its host ports ({numbers})"
         remedy = "use a Service instead of host ports, or other ports"
-        self._infos.block(split, pod.shape, self.find_rejecting_nodes(pod.shape), message, remedy)
+        self._infos.block(statuses, pod.shape, self.find_rejecting_nodes(pod.shape), message, remedy)
 
 
 def _find_conflict(shape: PodShape, other_shape: PodShape) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...kube.node import Taint
 from ..index import Index, is_accepted
 from ..verdict import NAMED_NODES
-from ..walk.steps import PodToStart, Split
+from ..walk.steps import NodeToStatus, PodToStart
 from .taint_toleration import collect_tolerations
 
 _UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
@@ -21,8 +21,8 @@ class NodeUnschedulable:
         self._index = index
         self._cordoned = index.find_nodes(node.name for node in index.node_list if node.cordoned)
 
-    def filter_pod(self, pod: PodToStart, split: Split) -> None:
+    def filter_pod(self, pod: PodToStart, statuses: NodeToStatus) -> None:
         """Block cordoned nodes, unless the pod tolerates that."""
         if not is_accepted(_UNSCHEDULABLE, collect_tolerations(self._index, pod)):
-            names = self._index.list_names(self._cordoned & split.nodes)[:NAMED_NODES]
-            split.block(self._cordoned, "CSI-W20", "the node is cordoned", f"kubectl uncordon {' '.join(names)}")
+            names = self._index.list_names(self._cordoned & statuses.nodes)[:NAMED_NODES]
+            statuses.block(self._cordoned, "CSI-W20", "the node is cordoned", f"kubectl uncordon {' '.join(names)}")

@@ -22,7 +22,7 @@ from ..facts.workloads import ObservedPod
 from ..findings import change_template
 from ..index import Index, unite
 from ..walk.claims import Claims, Request
-from ..walk.steps import PodToStart, Split
+from ..walk.steps import NodeToStatus, PodToStart
 
 # In-tree plugins whose volumes count for their CSI driver (nodevolumelimits/utils.go, isCSIMigrationOn).
 COUNTED = ("awsElasticBlockStore", "azureDisk", "gcePersistentDisk", "cinder", "portworxVolume")
@@ -40,29 +40,29 @@ class NodeVolumeLimits:
     def __init__(self, index: Index, claims: Claims) -> None:
         self._index, self._claims = index, claims
 
-    def filter_pod(self, pod: PodToStart, split: Split) -> None:
+    def filter_pod(self, pod: PodToStart, statuses: NodeToStatus) -> None:
         """Note the nodes that take no more volumes, with what is not known of them."""
         volumes = set(self._collect_volumes(pod))
         if not volumes:
             return
         index, drivers = self._index, {driver for driver, dummy in volumes}
-        if linux := split.nodes & self._unlisted:
+        if linux := statuses.nodes & self._unlisted:
             message = "attach limits of Linux nodes are not read"
-            split.doubt(linux, "CSI-W21", message, change_template(pod.workload, "nodeSelector kubernetes.io/os"))
+            statuses.doubt(linux, "CSI-W21", message, change_template(pod.workload, "nodeSelector kubernetes.io/os"))
         for driver in sorted(drivers):
             own_volumes = {volume for volume in volumes if volume[0] == driver}
             for (limit, count), nodes in sorted(self._room.get(driver, {}).items()):
                 if count + len(own_volumes) <= limit:
                     continue
                 # A volume that the node holds already is none more.
-                full = nodes & split.nodes
+                full = nodes & statuses.nodes
                 for node in index.list_nodes(full & unite(self._holders.get(volume, 0) for volume in own_volumes)):
                     new = len(own_volumes - self._held[node.name][0])
                     if not new or count + new <= limit:
                         full &= ~index.bit[node.name]
                 message = f"the node's attach limit for {driver} is {limit} volumes, and {count} are in use"
                 remedy = "add nodes, or move pods with volumes of this driver to other nodes"
-                split.block(full, "CSI-W20", message, remedy)
+                statuses.block(full, "CSI-W20", message, remedy)
 
     def count_room(self, driver: str, node: str, leaving: set[Unique]) -> int:
         """How many volumes of a driver a node with a limit takes besides those that stay there."""

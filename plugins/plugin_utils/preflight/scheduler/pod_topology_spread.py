@@ -9,7 +9,7 @@ from collections import Counter
 
 from ..facts.scheduling import ADDED_LABELS, PodShape, SpreadConstraint, matches_labels
 from ..index import Index
-from ..walk.steps import PodToStart, Split
+from ..walk.steps import NodeToStatus, PodToStart
 from .node_info import NodeInfos
 from .taint_toleration import TaintToleration
 
@@ -24,20 +24,22 @@ class PodTopologySpread:
         """The nodes where a pod would break one of its constraints."""
         return self._find_unlabelled(shape) | self._find_skewed(shape) if shape.spread else 0
 
-    def filter_pod(self, pod: PodToStart, split: Split) -> None:
+    def filter_pod(self, pod: PodToStart, statuses: NodeToStatus) -> None:
         """Block nodes that lack a label or whose domain has too many pods."""
         if not pod.shape.spread:
             return
         remedy = "label the nodes, or set whenUnsatisfiable to ScheduleAnyway"
         message = "the node lacks a label of its topologySpreadConstraints"
-        split.block(self._find_unlabelled(pod.shape), "CSI-W20", message, remedy)
+        statuses.block(self._find_unlabelled(pod.shape), "CSI-W20", message, remedy)
         if self.is_open(pod.shape):
             message = "its topologySpreadConstraints compare a label that its controller sets"
-            split.doubt(split.nodes, "CSI-W21", message, "create the report again when a pod of its template runs")
+            statuses.doubt(
+                statuses.nodes, "CSI-W21", message, "create the report again when a pod of its template runs"
+            )
             return
         message = "the node's domain has too many of its pods for its topologySpreadConstraints"
         remedy = "add nodes to the other domains, or raise maxSkew"
-        self._infos.block(split, pod.shape, self._find_skewed(pod.shape), message, remedy)
+        self._infos.block(statuses, pod.shape, self._find_skewed(pod.shape), message, remedy)
 
     def is_open(self, shape: PodShape) -> bool:
         """Whether a constraint compares a label that a pod will have and its template has not."""

@@ -10,7 +10,7 @@ from ..facts.placement import ANYWHERE, Placement, Toleration
 from ..findings import change_template
 from ..index import Index, are_accepted, is_accepted, is_of_state, unite
 from ..verdict import NAMED_NODES
-from ..walk.steps import PodToStart, Split
+from ..walk.steps import NodeToStatus, PodToStart
 
 # Admission gives every pod the first two, and the DaemonSet controller all of them to its pods.
 _ADDED_BY_ADMISSION = tuple(
@@ -42,14 +42,14 @@ class TaintToleration:
         tolerations = placement.tolerations + added + _ADDED_BY_ADMISSION
         return unite(nodes for taints, nodes in self._index.taints.items() if are_accepted(taints, tolerations))
 
-    def filter_pod(self, pod: PodToStart, split: Split) -> None:
+    def filter_pod(self, pod: PodToStart, statuses: NodeToStatus) -> None:
         """Block nodes with a taint that the pod does not tolerate. A pod that is bound already is only evicted, by NoExecute."""
         effects = ("NoExecute",) if pod.node else ("NoSchedule", "NoExecute")
         tolerations = collect_tolerations(self._index, pod)
         known_tolerations = tuple(toleration for toleration in tolerations if toleration.operator in _OPERATORS)
         for taints, nodes in self._index.taints.items():
             for taint in taints:
-                if not nodes & split.nodes or taint.effect not in effects or is_accepted(taint, known_tolerations):
+                if not nodes & statuses.nodes or taint.effect not in effects or is_accepted(taint, known_tolerations):
                     continue
                 shown = f"{taint.key}={taint.value}" if taint.value else taint.key
                 compared = [
@@ -59,11 +59,11 @@ class TaintToleration:
                 ]
                 if compared:
                     message = f"its toleration of taint {shown}:{taint.effect} has operator {compared[0].operator}, expected Equal or Exists"
-                    split.doubt(nodes, "CSI-W21", message, "use operator Equal or Exists")
+                    statuses.doubt(nodes, "CSI-W21", message, "use operator Equal or Exists")
                     continue
                 message = f"taint {shown}:{taint.effect} is not tolerated"
-                names = self._index.list_names(nodes & split.nodes)[:NAMED_NODES]
-                split.block(nodes, "CSI-W20", message, _find_remedy(pod, taint, " ".join(names)))
+                names = self._index.list_names(nodes & statuses.nodes)[:NAMED_NODES]
+                statuses.block(nodes, "CSI-W20", message, _find_remedy(pod, taint, " ".join(names)))
 
 
 def _find_remedy(pod: PodToStart, taint: Taint, nodes: str) -> str:

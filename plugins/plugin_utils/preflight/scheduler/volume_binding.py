@@ -13,7 +13,7 @@ from ..facts.placement import describe_terms
 from ..facts.storage import ObservedVolume
 from ..index import Index
 from ..walk.claims import Claims, Request
-from ..walk.steps import Split
+from ..walk.steps import NodeToStatus
 
 
 class VolumeBinding:
@@ -22,14 +22,14 @@ class VolumeBinding:
     def __init__(self, index: Index, claims: Claims) -> None:
         self._index, self._claims = index, claims
 
-    def filter_claim(self, request: Request, split: Split) -> None:
+    def filter_claim(self, request: Request, statuses: NodeToStatus) -> None:
         """Note the nodes from which the volume is not reached."""
         if request.volume is not None:
-            self._filter_by_affinity(request, request.volume, split)
+            self._filter_by_affinity(request, request.volume, statuses)
         elif request.open and not self._claims.is_bound_late(request):
-            self._check_immediate_provisioning(request, split)
+            self._check_immediate_provisioning(request, statuses)
 
-    def _filter_by_affinity(self, request: Request, volume: ObservedVolume, split: Split) -> None:
+    def _filter_by_affinity(self, request: Request, volume: ObservedVolume, statuses: NodeToStatus) -> None:
         outside = self._index.all & ~self._claims.match_affinity(volume)
         if not _is_translatable(volume) and (migrated := self._claims.find_migrated_nodes(volume)):
             message = (
@@ -40,18 +40,18 @@ class VolumeBinding:
             remedy = (
                 "recreate the PersistentVolume with the volume ID of AWS; until then the scheduler rejects its pods"
             )
-            split.block(migrated, "CSI-W20", message, remedy)
-            split.doubt(split.nodes, "CSI-W21", message, remedy)
-        if outside & split.nodes:
+            statuses.block(migrated, "CSI-W20", message, remedy)
+            statuses.doubt(statuses.nodes, "CSI-W21", message, remedy)
+        if outside & statuses.nodes:
             terms = f" ({describe_terms(volume.terms)})" if volume.terms else ""
             message = f"{request.volume_key}: nodeAffinity of volume {volume.name}{terms} does not match the node"
             remedy = "add a node that reaches the volume, or copy the data to another volume"
             if volume.source.field == "local" and not self._claims.match_affinity(volume):
                 message = f"{request.volume_key}: volume {volume.name} is a disk of a deleted node"
                 remedy = "add the node again with the same name, or restore the data to another volume"
-            split.block(outside, "CSI-W20", message, remedy)
+            statuses.block(outside, "CSI-W20", message, remedy)
 
-    def _check_immediate_provisioning(self, request: Request, split: Split) -> None:
+    def _check_immediate_provisioning(self, request: Request, statuses: NodeToStatus) -> None:
         """A claim whose volume is provisioned before its pod is scheduled, without regard to the pod."""
         storage_class = self._claims.find_class(request)
         if storage_class is None:
@@ -60,7 +60,7 @@ class VolumeBinding:
         if keys := self._index.find_differing_labels(self._index.all, storage_class.driver, allowed):
             message = f"{request.volume_key}: its volume is provisioned in any zone before the pod is scheduled ({', '.join(keys)})"
             remedy = "recreate the claim with a StorageClass that has volumeBindingMode WaitForFirstConsumer"
-            split.doubt(split.nodes, "CSI-W21", message, remedy)
+            statuses.doubt(statuses.nodes, "CSI-W21", message, remedy)
 
 
 def _is_translatable(volume: ObservedVolume) -> bool:

@@ -13,7 +13,7 @@ from ..facts.workloads import ObservedPod, ObservedTemplate
 from ..index import Index
 from ..scope import Key, find_root, key_templates
 from ..walk.claims import Request
-from ..walk.steps import PodToStart, Split
+from ..walk.steps import NodeToStatus, PodToStart
 
 ALONE = "ReadWriteOncePod"
 # Volumes that a pod names itself and that two pods on a node may not share (volumerestrictions, isVolumeConflict).
@@ -26,16 +26,16 @@ class VolumeRestrictions:
     def __init__(self, index: Index) -> None:
         self._index = index
 
-    def filter_pod(self, pod: PodToStart, split: Split) -> None:
+    def filter_pod(self, pod: PodToStart, statuses: NodeToStatus) -> None:
         """Note nodes with a pod that has a disk which this pod names itself."""
         sources = (inline.source for inline in pod.inline)
         own_disks = {(source.field, source.handle) for source in sources if source.field in _ALONE}
         for other_pod in self._index.snapshot.pods if own_disks else ():
-            nodes = self._index.bit.get(other_pod.node, 0) & split.nodes
+            nodes = self._index.bit.get(other_pod.node, 0) & statuses.nodes
             disks = {(inline.source.field, inline.source.handle) for inline in other_pod.volumes.inline}
             if nodes and not other_pod.finished and not own_disks.isdisjoint(disks):
                 message = f"pod {other_pod.key} on {other_pod.node} has a volume that may be the same disk"
-                split.doubt(nodes, "CSI-W21", message, "use claims for these volumes")
+                statuses.doubt(nodes, "CSI-W21", message, "use claims for these volumes")
 
     @cached_property
     def _pods_by_claim(self) -> Mapping[str, list[ObservedPod]]:
@@ -56,7 +56,7 @@ class VolumeRestrictions:
     def _templates(self) -> Mapping[Key, ObservedTemplate]:
         return key_templates(self._index.snapshot.templates)
 
-    def filter_claim(self, request: Request, pod: PodToStart, split: Split) -> None:
+    def filter_claim(self, request: Request, pod: PodToStart, statuses: NodeToStatus) -> None:
         """Block a claim with ReadWriteOncePod that another pod uses."""
         claim = request.claim
         if ALONE not in claim.access_modes or request.is_new:
@@ -64,11 +64,11 @@ class VolumeRestrictions:
         if user := self._find_other_user(claim.key, pod):
             message = f"its access mode is {ALONE}, and {user}"
             remedy = "give each pod a claim of its own, or recreate the claim with ReadWriteOnce"
-            split.block(split.nodes, "CSI-V42", message, remedy, object_name=request.title)
+            statuses.block(statuses.nodes, "CSI-V42", message, remedy, object_name=request.title)
         elif pod.surges:
             message = f"its access mode is {ALONE}, and a rollout of {pod.workload} starts the new pod before the old one ends"
             remedy = "set the strategy of the Deployment to Recreate, or maxSurge to 0"
-            split.doubt(split.nodes, "CSI-V43", message, remedy, object_name=request.title)
+            statuses.doubt(statuses.nodes, "CSI-V43", message, remedy, object_name=request.title)
 
     def _find_other_user(self, claim: str, pod: PodToStart) -> str:
         """What else uses a claim of a pod, empty for nothing."""

@@ -11,7 +11,7 @@ from ...catalog.translation import REGIONS, ZONES
 from ..facts.storage import ObservedVolume
 from ..index import Index, unite
 from ..walk.claims import Request
-from ..walk.steps import PodToStart, Split
+from ..walk.steps import NodeToStatus, PodToStart
 
 
 class VolumeZone:
@@ -20,14 +20,14 @@ class VolumeZone:
     def __init__(self, index: Index) -> None:
         self._index = index
 
-    def filter_claim(self, request: Request, pod: PodToStart, split: Split) -> None:
+    def filter_claim(self, request: Request, pod: PodToStart, statuses: NodeToStatus) -> None:
         """Block nodes whose labels are not those of the volume."""
         volume = request.volume
         if volume is not None and volume.places and not _is_ephemeral(request, pod):
             labels = ", ".join(f"{key}={value}" for key, value in volume.places)
             message = f"{request.volume_key}: labels {labels} of volume {volume.name} do not match the node's labels"
             remedy = "add a node in the volume's zone, or correct the labels"
-            split.block(self._find_nodes_outside(volume), "CSI-W20", message, remedy)
+            statuses.block(self._find_nodes_outside(volume), "CSI-W20", message, remedy)
 
     def _find_nodes_outside(self, volume: ObservedVolume) -> int:
         """Nodes with any label of zone or region, but those that a volume needs."""

@@ -101,9 +101,10 @@ Places = Sequence[tuple[PodToStart, int]]
 Rule = Callable[[PodToStart, int], Sequence[StepAnswer]]
 
 
-class Split:
+class NodeToStatus:
     """What a step says of one volume, or of the pod as a whole, on some nodes. object_name, evidence: of its findings.
 
+    It is named as what the scheduler's filters say of nodes (https://github.com/kubernetes/kubernetes, pkg/scheduler/framework/interface.go).
     What blocks a node wins over what is unknown there, and among equals the first reason stands. The rest passes.
     """
 

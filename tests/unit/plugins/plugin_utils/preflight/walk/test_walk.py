@@ -14,8 +14,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk import walk as walking
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import (
     STEPS,
+    NodeToStatus,
     PodToStart,
-    Split,
     StepAnswer,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.walk import PodWalk, Rules, decide_start, walk
@@ -171,11 +171,11 @@ def test_a_pod_starts_only_where_all_its_volumes_do() -> None:
 def test_the_answers_of_a_step_are_freed_while_the_collector_is_off() -> None:
     gc.disable()
     try:
-        split = Split("schedule", 3, "Deployment shop/web", "Pod shop/web")
-        split.block(1, "CSI-W20", "the node is cordoned", "uncordon it")
-        split.doubt(2, "CSI-W21", "it is not known", "look")
-        freed = weakref.ref(split)
-        del split
+        statuses = NodeToStatus("schedule", 3, "Deployment shop/web", "Pod shop/web")
+        statuses.block(1, "CSI-W20", "the node is cordoned", "uncordon it")
+        statuses.doubt(2, "CSI-W21", "it is not known", "look")
+        freed = weakref.ref(statuses)
+        del statuses
         assert freed() is None
     finally:
         gc.enable()
