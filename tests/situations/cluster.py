@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import copy
 import json
+import pickle
 from collections.abc import Iterable
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Driver, ModeRule
@@ -513,6 +515,13 @@ def pod(
 
 def healthy(now: datetime = NOW) -> World:
     """Two nodes of each system, three drivers, and volumes of every kind that is ready."""
+    made: World = pickle.loads(_pickle_healthy(now))
+    return made
+
+
+@cache
+def _pickle_healthy(now: datetime) -> bytes:
+    """Made once: the tests spoil some thousand of these."""
     world = World(now=now)
     namespace(world, SHOP)
     for name, windows, zone in (
@@ -600,4 +609,4 @@ def healthy(now: datetime = NOW) -> World:
     volume(world, "pv-linux", csi(vsphere, "fcd-linux", "ext4"), "linux", provisioned_by=vsphere)
     attach(world, "pv-linux", "linux-2", vsphere, "fcd-linux")
     workload(world, "Deployment", "api", pod_spec("linux", windows=False), on=["linux-2"])
-    return world
+    return pickle.dumps(world)

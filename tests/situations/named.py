@@ -6,6 +6,7 @@ from __future__ import annotations
 from functools import cache
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report
 
 from situations import (
@@ -36,6 +37,7 @@ __all__ = [
     "next_pods",
     "report_of",
     "semantics",
+    "snapshot_of",
     "targets",
     "unstarted",
     "volumes",
@@ -46,7 +48,12 @@ __all__ = [
 
 
 @cache
+def snapshot_of(name: str) -> Snapshot:
+    """The snapshot of a situation, made once for all tests that spoil nothing in its world."""
+    return SITUATIONS[name].world().snapshot()
+
+
+@cache
 def report_of(name: str) -> Report:
     """The report of a situation, evaluated once for all tests that only read it."""
-    situation = SITUATIONS[name]
-    return evaluate(situation.world().snapshot(), situation.target)
+    return evaluate(snapshot_of(name), SITUATIONS[name].target)

@@ -1,5 +1,5 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The pass over a cluster, against a server that speaks HTTP: whole and of one moment, or a clear refusal."""
+"""The pass over a cluster, against a server that speaks HTTP: whole and of one moment, or a clear refusal. Situations need no HTTP."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.brief
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.terminal import render_terminal
 from benchmark.apipeer import ApiPeer, Asked, Shelf, Trouble
 from benchmark.fleet import OBJECTS, PLUGINS, Fleet
-from situations.named import SITUATIONS, Situation, report_of
-from situations.served import server
+from situations.named import SITUATIONS, Situation, report_of, snapshot_of
+from situations.served import Served
 
 FLEET = Fleet(nodes=20, windows=4, pods=450, volumes=150)
 SHELVES = FLEET.shelves()
@@ -496,9 +496,8 @@ def test_the_number_of_requests_follows_the_pages(served: ApiPeer) -> None:
 def test_a_situation_read_from_a_server_is_evaluated_as_it_is_on_paper(planted: Situation) -> None:
     """Decoding only what is read, and leaving out what is on Linux, change nothing in any report."""
     world = planted.world()
-    expected = world.snapshot()
-    with server(world) as peer:
-        found = replace(on(peer), name="lab", taken_at=world.now, hosts_at=world.now)
+    expected = snapshot_of(planted.name)
+    found = replace(take(client.Client(Served(world))), name="lab", taken_at=world.now, hosts_at=world.now)
     # Of what may not be read, a world has only the resources.
     assert [one.resource for one in found.unread] == [one.resource for one in world.unread]
     hosts = tuple(ObservedHost.from_option(one) for one in world.hosts)

@@ -16,7 +16,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from situations.cluster import attach, csi, node, pod, pod_spec, volume, workload
-from situations.named import SITUATIONS, Situation, report_of
+from situations.named import SITUATIONS, Situation, report_of, snapshot_of
 from situations.world import World
 
 PLANTED = st.sampled_from(sorted(SITUATIONS))
@@ -60,7 +60,7 @@ def as_text(report: Report) -> dict[str, Any]:
 def test_unrelated_linux_never_changes_the_report_of_windows(name: str, what: set[str]) -> None:
     planted = SITUATIONS[name]
     world = planted.world()
-    before = as_text(reported(planted, world))
+    before = as_text(report_of(name))
     # A Linux node is related to what the scheduler may put there, which names one.
     assume(
         "node" not in what
@@ -99,7 +99,7 @@ def test_unrelated_linux_never_changes_the_report_of_windows(name: str, what: se
 def test_the_order_of_objects_does_not_matter(name: str, seed: int) -> None:
     planted = SITUATIONS[name]
     world = planted.world()
-    before = as_text(reported(planted, world))
+    before = as_text(report_of(name))
     random.Random(seed).shuffle(world.objects)
     random.Random(seed).shuffle(world.hosts)
     assert as_text(reported(planted, world)) == before
@@ -120,7 +120,7 @@ def hide(world: World, what: str) -> None:
 def less_evidence_never_turns_unknown_into_ready(name: str, what: set[str]) -> None:
     planted = SITUATIONS[name]
     world = planted.world()
-    before = reported(planted, world)
+    before = report_of(name)
     for one in sorted(what):
         hide(world, one)
     after = reported(planted, world)
@@ -211,10 +211,8 @@ def test_every_verdict_names_its_evidence(planted: Situation) -> None:
 
 @pytest.mark.parametrize("planted", SITUATIONS.values(), ids=SITUATIONS)
 def test_a_saved_snapshot_is_evaluated_the_same(planted: Situation) -> None:
-    snapshot = planted.world().snapshot()
-    again = Snapshot.from_dict(json.loads(encode_snapshot(snapshot)))
-    target = planted.target
-    assert as_text(evaluate(again, target)) == as_text(evaluate(snapshot, target))
+    again = Snapshot.from_dict(json.loads(encode_snapshot(snapshot_of(planted.name))))
+    assert as_text(evaluate(again, planted.target)) == as_text(report_of(planted.name))
 
 
 def test_a_taint_that_pods_do_not_tolerate_blocks_their_workload() -> None:
