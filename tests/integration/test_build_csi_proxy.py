@@ -12,19 +12,16 @@ bytes. `make torture` gives it a build cache of its own too, which compiles the 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import shutil
 import subprocess
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.csi_proxy import RECOMMENDED
+from integration.playbooks import ROOT, Run, play
 
-ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "github.com/kubernetes-csi/csi-proxy/cmd/csi-proxy"
 # Nobody listens on the discard port: whatever wants the network fails at once.
 NO_NETWORK = {"HTTP_PROXY": "http://127.0.0.1:9", "HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": ""}
@@ -33,47 +30,17 @@ WINDOWS = {"GOOS": "windows", "GOARCH": "amd64", "GOAMD64": "v1", "CGO_ENABLED":
 CHANGES = 3  # the directory, the exe and its hash
 
 
-@dataclass(frozen=True, slots=True)
-class Play:
-    """One run of the playbook: exit code, what it printed, tasks that changed something."""
-
-    rc: int
-    text: str
-    changed: int
-
-
-def play(
+def build(
     output: Path,
-    *,
+    *arguments: str,
     root: Path = ROOT,
-    check: bool = False,
     environment: dict[str, str] | None = None,
     inventory: str = "localhost,",
-) -> Play:
-    """Run the playbook of the checkout at `root` into `output`."""
-    command = [
-        str(Path(sys.executable).with_name("ansible-playbook")),
-        "-i",
-        inventory,
-        str(root / "playbooks" / "build_csi_proxy.yml"),
-        "-e",
-        json.dumps({"kubewin_output_dir": str(output)}),
-        *(["--check"] if check else []),
-    ]
-    clean = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_PIPELINING": "1"}
-    done = subprocess.run(
-        command,
-        cwd=output.parent,
-        env={**clean, **(environment or {})},
-        capture_output=True,
-        text=True,
-        timeout=BUILD_SECONDS,
-        check=False,
-    )
-    text = done.stdout + done.stderr
-    recap = [line for line in text.splitlines() if line.startswith("localhost ") and "changed=" in line]
-    changed = int(recap[-1].split("changed=")[1].split()[0]) if recap else 0
-    return Play(done.returncode, text, changed)
+) -> Run:
+    """Run the playbook of the folder at `root` into `output`."""
+    playbook = str(root / "playbooks" / "build_csi_proxy.yml")
+    variables = {"kubewin_output_dir": str(output)}
+    return play(playbook, inventory, *arguments, variables=variables, env=environment, timeout=BUILD_SECONDS)
 
 
 def go_env(name: str) -> str:
@@ -92,9 +59,10 @@ def executable(output: Path) -> Path:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The output folder of one plain build."""
     output = tmp_path_factory.mktemp("plain") / "out"
-    run = play(output)
-    assert run.rc == 0, run.text
-    assert run.changed > 0
+    run = build(output)
+    assert run.code == 0, run.screen
+    assert len(run.changed) == CHANGES
+    assert not run.summary["failure"], run.screen
     return output
 
 
@@ -128,9 +96,9 @@ def test_version_is_stamped(built: Path, tmp_path: Path) -> None:
 
 def test_check_mode_announces_the_files_and_writes_none(tmp_path: Path) -> None:
     output = tmp_path / "out"
-    announced = play(output, check=True)
-    assert announced.rc == 0, announced.text
-    assert announced.changed == CHANGES
+    announced = build(output, "--check")
+    assert announced.code == 0, announced.screen
+    assert len(announced.changed) == CHANGES
     assert not output.exists()
 
 
@@ -152,8 +120,8 @@ def test_air_gapped_build_elsewhere_replaces_a_damaged_exe_byte_by_byte(
         "GOARCH": "arm64",
         **({"GOCACHE": str(tmp_path / "cache")} if own_build_cache else {}),
     }
-    run = play(output, root=root, environment=environment)
-    assert run.rc == 0, run.text
+    run = build(output, root=root, environment=environment)
+    assert run.code == 0, run.screen
     assert executable(output).read_bytes() == executable(built).read_bytes()
     subprocess.run(
         ["go", "clean", "-modcache"], env={**os.environ, "GOMODCACHE": str(tmp_path / "modules")}, check=True
@@ -162,11 +130,13 @@ def test_air_gapped_build_elsewhere_replaces_a_damaged_exe_byte_by_byte(
 
 def test_a_missing_mirror_is_named_without_its_password(tmp_path: Path) -> None:
     mirror = "http://builder:s3cr3t@127.0.0.1:9/go"
-    run = play(tmp_path / "out", environment={**NO_NETWORK, "GOPROXY": mirror, "GOMODCACHE": str(tmp_path / "modules")})
-    assert run.rc != 0
-    assert "127.0.0.1:9/go" in run.text
-    assert "GOPROXY" in run.text
-    assert "s3cr3t" not in run.text
+    run = build(
+        tmp_path / "out", environment={**NO_NETWORK, "GOPROXY": mirror, "GOMODCACHE": str(tmp_path / "modules")}
+    )
+    assert run.code != 0
+    assert "127.0.0.1:9/go" in run.screen
+    assert "GOPROXY" in run.screen
+    assert "s3cr3t" not in run.screen
     assert not (tmp_path / "out").exists()
 
 
@@ -174,19 +144,19 @@ def test_absent_and_old_go_are_refused(tmp_path: Path) -> None:
     shells = tmp_path / "bin"
     shells.mkdir()
     (shells / "sh").symlink_to("/bin/sh")
-    absent = play(tmp_path / "out", environment={"PATH": str(shells)})
-    assert absent.rc != 0
-    assert "needs go 1.24.3 or later on PATH" in absent.text
+    absent = build(tmp_path / "out", environment={"PATH": str(shells)})
+    assert absent.code != 0
+    assert "needs go 1.24.3 or later on PATH" in absent.screen
     assert "An execution environment usually has no Go: build on a machine that has it, then set csi_proxy_source" in (
-        absent.text
+        absent.screen
     )
 
     old = shells / "go"
     old.write_text("#!/bin/sh\necho 'note: module requires Go 1.24' >&2; exit 1\n", encoding="ascii")
     old.chmod(0o755)
-    refused = play(tmp_path / "out", environment={"PATH": f"{shells}:{os.environ['PATH']}"})
-    assert refused.rc != 0
-    assert f"csi-proxy {RECOMMENDED}: note: module requires Go 1.24" in refused.text
+    refused = build(tmp_path / "out", environment={"PATH": f"{shells}:{os.environ['PATH']}"})
+    assert refused.code != 0
+    assert f"csi-proxy {RECOMMENDED}: note: module requires Go 1.24" in refused.screen
     assert not (tmp_path / "out").exists()
 
 
@@ -199,8 +169,8 @@ def test_second_run_changes_nothing_with_an_inventory_made_for_windows_hosts(bui
     )
     inventory.write_text(text, encoding="ascii")
     before = {path.name: path.stat().st_mtime_ns for path in built.iterdir()}
-    again = play(built, inventory=str(inventory))
-    assert again.rc == 0, again.text
-    assert again.changed == 0
+    again = build(built, inventory=str(inventory))
+    assert again.code == 0, again.screen
+    assert again.changed == []
     assert {path.name: path.stat().st_mtime_ns for path in built.iterdir()} == before
-    assert sha256(executable(built)) in again.text
+    assert sha256(executable(built)) in again.screen
