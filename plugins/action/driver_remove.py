@@ -17,6 +17,7 @@ from ..plugin_utils.catalog.base import Driver
 from ..plugin_utils.catalog.registry import DRIVERS
 from ..plugin_utils.drivers.handover.apply import make_handover_lease
 from ..plugin_utils.drivers.installed import choose_driver
+from ..plugin_utils.drivers.observe import read_begun_handover
 from ..plugin_utils.drivers.observed_uses import (
     list_applied_objects,
     list_drivers_with_pipes,
@@ -26,7 +27,7 @@ from ..plugin_utils.drivers.observed_uses import (
     wait_until_gone,
 )
 from ..plugin_utils.drivers.rollout.apply import make_roll_lease
-from ..plugin_utils.drivers.uses import VolumeUse, explain_csi_proxy_refusal, explain_refusal
+from ..plugin_utils.drivers.uses import VolumeUse, explain_begun_handover, explain_csi_proxy_refusal, explain_refusal
 from ..plugin_utils.kube import kinds
 from ..plugin_utils.kube.access import bind_command
 from ..plugin_utils.kube.client import Client
@@ -87,6 +88,8 @@ class ActionModule(ClusterAction):
         used = [(driver, self._read_uses(client, driver, objects)) for driver, objects in applied]
         self.result["in_use"] = [{"node": use.node, "what": use.evidence} for _driver, uses in used for use in uses]
         refused = [explain_refusal(driver, uses) for driver, uses in used if uses]
+        begun = [(driver, read_begun_handover(client, driver, "").get("replaced", "")) for driver in drivers]
+        refused += [explain_begun_handover(driver, replaced) for driver, replaced in begun]
         if options["csi_proxy"]:
             removed_drivers = {driver.name for driver in drivers}
             refused.append(explain_csi_proxy_refusal(*read_csi_proxy_users(client, removed_drivers)))

@@ -13,7 +13,8 @@ description:
   - Deletes every object that this collection applied for the drivers, and no other object. Finds them by their labels, also under other names and in
     other namespaces.
   - Refuses before the first change while a Windows node uses a volume of one of them, according to pods, attachments and kubelets, and while another
-    run changes or hands over the DaemonSet of one of them. The Lease of a run that was killed is waited for.
+    run changes or hands over the DaemonSet of one of them. The Lease of a run that was killed is waited for. A hand-over from another node plugin must
+    be finished first.
   - Deletes each object by the uid that was read. The next run finishes an interrupted one.
   - Waits until the plugins' pods are deleted. Keeps claims, volumes, the drivers' controllers and the namespace. Also keeps the CSIDriver and the
     feature states of a driver on which its controller, another DaemonSet, a Linux node or a PersistentVolume relies.

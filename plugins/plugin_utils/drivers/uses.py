@@ -93,6 +93,17 @@ def explain_refusal(driver: Driver, uses: Sequence[VolumeUse]) -> str:
     )
 
 
+def explain_begun_handover(driver: Driver, replaced: str) -> str:
+    """Why the driver must stay whose hand-over from another node plugin is not finished, and what to do; empty without one."""
+    if not replaced:
+        return ""
+    return (
+        f"{driver.title}: a hand-over from DaemonSet {replaced} to this collection's node plugin is not finished, and only its record tells "
+        "which pods of that DaemonSet still run. Finish it first: ansible-playbook -i inventory.yml kubewin.csi.handover -e "
+        f"kubewin_drivers={driver.key} -e kubewin_handover=to_kubewin -e kubewin_replace={replaced}"
+    )
+
+
 def find_dependents(
     driver: Driver,
     nodes: Sequence[Mapping[str, Any]],

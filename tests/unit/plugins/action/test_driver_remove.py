@@ -13,6 +13,7 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.action.driver_remove import ActionModule
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.errors import TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.decide import make_record
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.uses import make_selector
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import lease
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
@@ -118,6 +119,26 @@ def test_a_volume_that_is_used_since_the_plugin_before_was_removed_keeps_its_own
     with pytest.raises(TaskError, match="pod shop/db") as caught:
         remove(cluster)
     assert (caught.value.reason, cluster.deleted) == ("in_use", [f"{PLUGINS}/smb"])
+
+
+@pytest.mark.parametrize(
+    ("state", "schema", "why"),
+    [
+        ("begun", "1", "a hand-over from DaemonSet csi/old to .* is not finished"),
+        ("finished", "2", "a later release wrote it"),
+    ],
+)
+def test_the_record_of_an_unfinished_hand_over_is_not_removed(state: str, schema: str, why: str) -> None:
+    cluster = Cluster()
+    del cluster.things[f"{PLUGINS}/vsphere"]
+    record = make_record(DRIVERS["vsphere"], "csi", {"replaced": "csi/old", "state": state})
+    record["metadata"] |= {"uid": "record", "resourceVersion": "1"}
+    record["data"]["schema"] = schema
+    # Of all namespaces.
+    cluster.things["/api/v1/configmaps/kubewin-replaced-vsphere"] = record
+    with pytest.raises(TaskError, match=why):
+        remove(cluster)
+    assert cluster.deleted == []
 
 
 def test_a_removal_that_fails_half_way_names_what_it_removed_and_what_is_left() -> None:
