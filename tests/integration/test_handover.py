@@ -280,7 +280,9 @@ def test_interrupted_after_the_first_node_it_continues_and_removes_ours(
                 made.begin(made.read_plan())
                 made.hand_over_node(made.read_plan(), "win-1")
             cordon = {"metadata": {"annotations": {"kubewin.io/cordoned": "its node plugin is handed over"}}}
-            taken_over.api.patch("/api/v1/nodes/win-1", {**cordon, "spec": {"unschedulable": True}})
+            taken_over.api.patch(
+                "/api/v1/nodes/win-1?fieldManager=kubewin.csi", {**cordon, "spec": {"unschedulable": True}}
+            )
         with asked_for(taken_over, "win-2"):
             run = hand_over(taken_over, "to_platform")
     assert run.code == 0, run.screen

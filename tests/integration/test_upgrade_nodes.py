@@ -414,7 +414,7 @@ def test_a_node_is_waited_for_until_its_owner_has_upgraded_it_and_a_stubborn_bud
     assert not ready.api.ok(LEASE)
     # What a run wrote late is taken back by the next one, and an administrator's cordon is not.
     late = {"metadata": {"annotations": {"kubewin.io/cordoned": "upgrade by-hand"}}, "spec": {"unschedulable": True}}
-    ready.api.patch(f"/api/v1/nodes/{node}", late)
+    ready.api.patch(f"/api/v1/nodes/{node}?fieldManager=kubewin.csi", late)
     ready.api.patch("/api/v1/nodes/win-1", {"spec": {"unschedulable": True}})
     assert follow(upgrade_of(ready, **options)).journal.state == "finished"
     assert closed(ready) == {"win-1": [""]}

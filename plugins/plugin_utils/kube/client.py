@@ -19,10 +19,11 @@ from . import kinds
 from .access import Need
 from .errors import EVICT, MODIFIED, ApiCall, ClusterError, GoneError, describe_failure
 from .kinds import Kind
+from .labels import MANAGER
 from .streams import CommandResult, Output, read_messages
 from .transport import SILENCE, Answer, Transport, raise_cluster_errors
 
-FIELD_MANAGER = "kubewin.csi"
+FIELD_MANAGER = MANAGER
 
 # Pages keep the server's and our memory flat; the dynamic client itself never asks for them.
 PAGE = 500

@@ -15,6 +15,7 @@ SERVING_LABEL = "kubewin.io/csi-proxy"
 SERVING_VALUE = "serving"
 PART_OF = "app.kubernetes.io/part-of"
 MANAGED_BY = "app.kubernetes.io/managed-by"
+# Also the field manager of this collection.
 MANAGER = "kubewin.csi"
 MODE = "kubewin.io/mode"
 # On a Node: the reason of a cordon of ours.
@@ -30,6 +31,21 @@ TOOLS = {
     "helm.toolkit.fluxcd.io/name": ("Flux", "the source of Flux's HelmRelease {}"),
     "olm.owner": ("the Operator Lifecycle Manager", "the operator {}"),
 }
+
+
+def read_cordon_reason(node: Mapping[str, Any]) -> str:
+    """The reason of this collection's cordon, also after another client lifted it; empty for a cordon of another client.
+
+    The annotation outlives kubectl uncordon, so the next cordon may be another user's. The API server keeps who set each field.
+    """
+    metadata = node["metadata"]
+    managers = {
+        entry.get("manager")
+        for entry in metadata.get("managedFields") or ()
+        if "f:unschedulable" in ((entry.get("fieldsV1") or {}).get("f:spec") or {})
+    }
+    is_foreign = bool((node.get("spec") or {}).get("unschedulable") and managers and MANAGER not in managers)
+    return "" if is_foreign else str((metadata.get("annotations") or {}).get(CORDONED) or "")
 
 
 def is_absent_or_ours(live: Mapping[str, Any] | None) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 from ..base.waiting import wait_until_clear
 from . import kinds
 from .client import Client
-from .labels import CORDONED
+from .labels import CORDONED, read_cordon_reason
 from .pod import PodFacts, list_claims
 
 Object = dict[str, Any]
@@ -36,10 +36,11 @@ def plan_cordon(node: Object, reason: str) -> Object:
 
 
 def plan_uncordon(node: Object, reason: str) -> Object:
-    """The patch that lifts the cordon of this reason, empty where it is another one or none."""
+    """The patch that lifts the cordon of this reason, empty where it is another one or none. A cordon of another client only loses our reason."""
     if (node["metadata"].get("annotations") or {}).get(CORDONED) != reason:
         return {}
-    return {"metadata": {"annotations": {CORDONED: None}}, "spec": {"unschedulable": False}}
+    patch: Object = {"metadata": {"annotations": {CORDONED: None}}}
+    return {**patch, "spec": {"unschedulable": False}} if read_cordon_reason(node) else patch
 
 
 def explain_volume_operations(pods: Iterable[Mapping[str, Any]], claims: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -175,7 +175,7 @@ def find_left_cordoned(journal: Journal, nodes: Mapping[str, UpgradeNode]) -> li
 
 
 def _has_our_mark(journal: Journal, node: UpgradeNode) -> bool:
-    """Whether a node has our annotation or taint. A cordon that a user sets on an annotated node would be taken for ours."""
+    """Whether a node has our cordon, or the annotation of one that a user lifted, or our taint."""
     return node.cordoned_for == journal.mark or node.tainted_for == journal.name
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from ..catalog import wmco
-from ..kube.labels import CORDONED, MANAGER, PART_OF, is_of_run
+from ..kube.labels import MANAGER, PART_OF, is_of_run, read_cordon_reason
 from ..kube.node import ObservedNode
 from ..kube.pod import PodFacts
 from .journal import UpgradeWorkload
@@ -29,7 +29,7 @@ OPERATOR = "windows-machine-config-operator.v"
 class UpgradeNode:
     """A Windows Node. attached: names of volumes from its status. pods: None if they were not read.
 
-    tainted: by us. cordoned_for: what our annotation says. tainted_for: the upgrade that our taint names. version, desired: WMCO's.
+    tainted: by us. cordoned_for: the reason of our cordon. tainted_for: the upgrade that our taint names. version, desired: WMCO's.
     allowed, upgrading, blocked: its labels.
     """
 
@@ -64,7 +64,7 @@ class UpgradeNode:
             ready=facts.ready,
             not_ready_because=facts.not_ready_because,
             cordoned=facts.cordoned,
-            cordoned_for=str(notes.get(CORDONED, "")),
+            cordoned_for=read_cordon_reason(node),
             tainted=any(taint.key == TAINT for taint in facts.taints),
             tainted_for=next((taint.value for taint in facts.taints if taint.key == TAINT), ""),
             kubelet=facts.kubelet,

@@ -14,6 +14,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.quiesce import (
     plan_uncordon,
     wait_until_idle,
 )
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.observation import UpgradeNode
 from unit.plugins.plugin_utils.kube.fakes import Clock, Response, Script
 
 OURS = "csi-proxy is being replaced"
@@ -41,6 +42,24 @@ def test_only_the_cordon_of_the_reason_is_lifted(unschedulable: bool) -> None:
     }
     assert plan_uncordon(node("an upgrade", unschedulable), OURS) == {}
     assert plan_uncordon(node("", unschedulable), OURS) == {}
+
+
+@pytest.mark.parametrize(
+    ("managers", "lifted"),
+    [(["kubewin.csi"], True), (["kubectl"], False), (["kubectl", "kubewin.csi"], True), ([], True)],
+)
+def test_a_cordon_that_another_user_set_after_ours_was_lifted_stays(managers: list[str], lifted: bool) -> None:
+    """kubectl uncordon keeps the annotation, so it is still there when the node is cordoned for a repair."""
+    cordoned = node(OURS, unschedulable=True)
+    fields: dict[str, Any] = {"f:spec": {"f:unschedulable": {}}}
+    cordoned["metadata"]["managedFields"] = [{"manager": "kubelet", "fieldsV1": {"f:metadata": {}}}]
+    cordoned["metadata"]["managedFields"] += [{"manager": name, "fieldsV1": fields} for name in managers]
+    patch = plan_uncordon(cordoned, OURS)
+    assert patch["metadata"] == {"annotations": {CORDONED: None}}
+    assert ("spec" in patch) is lifted
+    assert UpgradeNode.from_object(cordoned).cordoned_for == (OURS if lifted else "")
+    cordoned["spec"] = {}
+    assert plan_uncordon(cordoned, OURS)["metadata"] == {"annotations": {CORDONED: None}}
 
 
 def test_the_wait_ends_when_nothing_is_in_flight_or_with_its_time() -> None:
