@@ -118,7 +118,10 @@ def explain_failed_roll(roll: RollResult, daemon_set: str, driver: str) -> TaskE
         return None
     where = f" at {', '.join(step.nodes)}" if step.nodes else ""
     done = ", ".join(name for name in state.order if name in state.done) or "none"
-    unchanged = ", ".join([*state.old, *state.outdated_elsewhere]) or "none"
+    # If the template was changed meanwhile, a pod that this run replaced is old again.
+    unchanged = (
+        ", ".join(name for name in (*state.old, *state.outdated_elsewhere) if name not in roll.replaced) or "none"
+    )
     return TaskError(
         f"{driver}: the change of DaemonSet {daemon_set} stopped{where}: {step.message}. With the new plugin: {done}; untouched: "
         f"{unchanged}. No further pod is replaced. To continue, fix the cause and run again; to go back, run again with the "
