@@ -18,7 +18,7 @@ from ..plugin_utils.base.grouped import group_values
 from ..plugin_utils.drivers.installed import find_controllers, find_node_plugins
 from ..plugin_utils.inventory.matching import Host, Node, match_hosts
 from ..plugin_utils.kube.errors import ClusterError
-from ..plugin_utils.kube.labels import CORDONED
+from ..plugin_utils.kube.labels import read_cordon_reason
 from ..plugin_utils.kube.node import ObservedNode
 
 
@@ -98,7 +98,7 @@ def describe_node(node: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "ready": observed.ready,
         "unschedulable": observed.cordoned,
-        "cordoned_for": (metadata.get("annotations") or {}).get(CORDONED, ""),
+        "cordoned_for": read_cordon_reason(node),
         "labels": metadata.get("labels") or {},
         "boot_id": ((node.get("status") or {}).get("nodeInfo") or {}).get("bootID", ""),
         "kubelet_version": observed.kubelet,

@@ -164,7 +164,8 @@ def describe_left_cordons(nodes: Mapping[str, Mapping[str, Any]]) -> list[str]:
         + ("" if SERVING_LABEL in node["labels"] else f" and lacks the label {SERVING_LABEL}")
         + ", by a run that was interrupted or still works there. The next run that succeeds restores it."
         for name, node in nodes.items()
-        if node["cordoned_for"]
+        # The annotation outlives kubectl uncordon.
+        if node["cordoned_for"] and node["unschedulable"]
     ]
 
 

@@ -29,7 +29,10 @@ def match(
 ) -> dict[str, Any]:
     """What node_info returns of Nodes that all have the same facts."""
     return {
-        "nodes": {name: {"labels": {}, "cordoned_for": "", **facts} for name in names},
+        "nodes": {
+            name: {"labels": {}, "cordoned_for": "", "unschedulable": bool(facts.get("cordoned_for")), **facts}
+            for name in names
+        },
         "matched": matched or {},
         "errors": errors or {},
     }

@@ -239,6 +239,8 @@ def test_a_refusal_names_the_nodes_that_a_cancelled_run_left_cordoned_and_unlabe
             "win-1": {**ours, "labels": {}},
             "win-2": {**ours, "labels": {"kubewin.io/csi-proxy": "serving"}},
             "win-3": {"cordoned_for": "", "unschedulable": True, "labels": {}},
+            # Uncordoned with kubectl, which leaves the annotation.
+            "win-4": {**ours, "unschedulable": False, "labels": {}},
         }
     )
     assert lines == [

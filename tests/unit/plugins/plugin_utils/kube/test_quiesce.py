@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.action.node_info import describe_node
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import CORDONED
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.quiesce import (
@@ -58,6 +59,7 @@ def test_a_cordon_that_another_user_set_after_ours_was_lifted_stays(managers: li
     assert patch["metadata"] == {"annotations": {CORDONED: None}}
     assert ("spec" in patch) is lifted
     assert UpgradeNode.from_object(cordoned).cordoned_for == (OURS if lifted else "")
+    assert describe_node(cordoned)["cordoned_for"] == (OURS if lifted else "")
     cordoned["spec"] = {}
     assert plan_uncordon(cordoned, OURS)["metadata"] == {"annotations": {CORDONED: None}}
 
