@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from ..base.cached import share
 from ..base.grouped import group_values
+from ..kube import kinds
 from .admission import counts_pods
 from .facts.scheduling import PodShape, matches_labels
 from .facts.workloads import ObservedPod
@@ -32,6 +33,7 @@ from .walk.steps import PodToStart
 _MOST_WAYS, _LEAST_WAYS, _MOST_PLACEMENTS = 16, 6, 10_000
 _LISTS = ("nodes", "pods", "poddisruptionbudgets")
 _ATTACHED = "attached volumes of "
+_CONTROLLERS = frozenset(kind.kind for kind in kinds.TEMPLATES)
 
 
 @dataclass(slots=True, eq=False)
@@ -210,6 +212,8 @@ class _Simulation:
         """Why a pod without volumes is not created again, or may not be."""
         if not shape.owner:
             return "no", "no controller recreates it"
+        if (kind := shape.owner.partition("/")[0]) not in _CONTROLLERS:
+            return "unknown", f"{kind} is a kind that is not read"
         for quota in self._index.quotas.get(shape.namespace, ()):
             hard = dict(quota.hard)
             if any(counts_pods(name) and amount > hard.get(name, amount) for name, amount in quota.used or ()):

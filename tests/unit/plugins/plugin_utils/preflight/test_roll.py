@@ -83,6 +83,15 @@ def test_a_pod_that_nothing_recreates_stops_the_upgrade_at_its_node() -> None:
     assert on(roll, "win-1").answer == "yes"
 
 
+def test_a_pod_of_a_controller_of_an_unknown_kind_may_not_start_again() -> None:
+    world = nodes(2)
+    owner = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "name": "build", "uid": "w", "controller": True}
+    pod(world, "build-0", pod_spec(), on="win-2", owner=owner)
+    roll = rolled(world)
+    because = "a pod of Workflow shop/build may not start again: Workflow is a kind that is not read"
+    assert (roll.answer, roll.because) == ("unknown", f"node win-2: {because}")
+
+
 def test_a_pod_that_does_not_end_leaves_the_upgrade_unknown() -> None:
     world = nodes(2)
     stateless(world, "web", ["win-1"])
