@@ -15,6 +15,8 @@ import zlib
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+import yaml
+
 DEPTH = 64
 """Levels of nesting in an annotation or a record; ours have at most ten."""
 
@@ -26,6 +28,11 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
 
 class DecodeError(ValueError):
     """A text that is not valid, with the reason."""
+
+
+def load_yaml(text: str) -> Any:
+    """A file of this collection, with PyYAML's loader in C where it has one: it is forty times as fast."""
+    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def decode(decoder: Callable[[Any], Any], data: Any) -> Any:

@@ -10,8 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import yaml
-
+from ..base.decode import load_yaml
 from . import kinds
 from .access import EXAMPLE, Need, bind_command, list_role_needs, list_rules
 from .client import Client
@@ -93,6 +92,6 @@ def explain_unusable(client: Client, namespace: str) -> tuple[str, str] | None:
 def load_roles() -> dict[str, Mapping[str, Any]]:
     roles: dict[str, Mapping[str, Any]] = {}
     for path in sorted(FILES.glob("kubewin-*rbac.yaml")):
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        document = load_yaml(path.read_text(encoding="utf-8"))
         roles |= {role["metadata"]["name"]: role for role in document.get("items") or [document]}
     return roles

@@ -15,9 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import yaml
-
-from ..base.decode import decode
+from ..base.decode import decode, load_yaml
 from ..base.errors import TaskError
 from ..base.files import write_whole
 from ..base.screen import Screen
@@ -229,7 +227,7 @@ def read_release() -> str:
     manifest = root / "MANIFEST.json"
     if manifest.is_file():
         return str(json.loads(manifest.read_text(encoding="utf-8"))["collection_info"]["version"])
-    return str(yaml.safe_load((root / "galaxy.yml").read_text(encoding="utf-8"))["version"])
+    return str(load_yaml((root / "galaxy.yml").read_text(encoding="utf-8"))["version"])
 
 
 def name_cluster(options: Mapping[str, Any]) -> str:
