@@ -23,7 +23,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 # What ansible-playbook loads on every ansible-core line, and what its connections and this collection import.
 PACKAGES = (
@@ -171,6 +171,20 @@ def load_collection() -> None:
     gc.freeze()
 
 
+def become(words: list[str]) -> NoReturn:
+    """Run a script and end with its exit code, without taking apart all that this process has in common with others."""
+    sys.argv = words
+    code: Any = 0
+    try:
+        runpy.run_path(words[0], run_name="__main__")
+    except SystemExit as end:
+        code = end.code
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(int(code or 0))
+
+
 def main(scripts: str) -> None:
     """Load the packages and serve; in what was forked, become the script."""
     # As where the script itself is started.
@@ -188,8 +202,7 @@ def main(scripts: str) -> None:
     # A collection in what is forked would write to the pages of all of it.
     gc.freeze()
     if words := serve():
-        sys.argv = words
-        runpy.run_path(words[0], run_name="__main__")
+        become(words)
 
 
 if __name__ == "__main__":
