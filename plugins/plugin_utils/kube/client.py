@@ -37,6 +37,9 @@ _APPLY = "application/apply-patch+yaml; charset=utf-8"
 _JSON_PATCH = "application/json-patch+json"
 _MERGE = "application/merge-patch+json"
 
+# In the extra fields of an account: what its token is limited to (OpenShift's pkg/authorization/authorizer/scope).
+_SCOPES = "scopes.authorization.openshift.io"
+
 # Tries of a list whose page expired.
 _LIST_TRIES = 3
 # Seconds to wait for the next part of a container's log, since its kubelet may be gone, and for all of it.
@@ -197,7 +200,11 @@ class Client(Transport):
                 raise
 
     def list_granted_rules(self, namespace: str | None) -> Sequence[Mapping[str, Any]]:
-        """What this account may do in a namespace, or everywhere; nothing where an authorizer does not tell its rules."""
+        """What this account may do in a namespace, or everywhere; nothing where the API server does not tell all that decides it."""
+        user = self._read_user()
+        # OpenShift's scopes of a token limit what its rules allow, and are no part of them.
+        if not user or not {"user:full"}.issuperset((user.get("extra") or {}).get(_SCOPES) or ()):
+            return ()
         review = {
             "apiVersion": kinds.RULES_REVIEW.api_version,
             "kind": kinds.RULES_REVIEW.kind,
@@ -221,12 +228,15 @@ class Client(Transport):
 
     def read_username(self) -> str:
         """The name of this account, empty where the API server does not tell it."""
+        return join_lines(str(self._read_user().get("username") or ""))
+
+    def _read_user(self) -> Mapping[str, Any]:
         review = {"apiVersion": kinds.USER_REVIEW.api_version, "kind": kinds.USER_REVIEW.kind}
         try:
             status = self._request(ApiCall("create", kinds.USER_REVIEW), "POST", body=review).body.get("status") or {}
         except ClusterError:
-            return ""
-        return join_lines(str((status.get("userInfo") or {}).get("username") or ""))
+            return {}
+        return status.get("userInfo") or {}
 
     def _review(self, kind: Kind, need: Need, subject: Mapping[str, Any]) -> bool:
         plural, dummy, subresource = need.resource.partition("/")

@@ -32,10 +32,10 @@ class Server:
 
     def __init__(
         self, *refused: str, namespaces: tuple[str, ...] = ("shop", "kubewin"), user: str | None = WHO, ending: str = "",
-        rules: Mapping[str, Any] | None = None,
+        rules: Mapping[str, Any] | None = None, scopes: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
         self.refused, self.namespaces, self.user, self.asked = refused, namespaces, user, list[dict[str, Any]]()
-        self.ending, self.rules = ending, rules or {}
+        self.ending, self.rules, self.scopes = ending, rules or {}, scopes
 
     def request(self, method: str, path: str, body: Any = None, **params: Any) -> Response:
         if method == "GET":
@@ -46,7 +46,8 @@ class Server:
         if path.endswith("selfsubjectreviews"):
             if self.user is None:
                 raise ApiError(404)
-            return Response({"status": {"userInfo": {"username": self.user}}})
+            extra = {"scopes.authorization.openshift.io": self.scopes} if self.scopes else {}
+            return Response({"status": {"userInfo": {"username": self.user, "extra": extra}}})
         if path.endswith("selfsubjectrulesreviews"):
             if body["spec"]["namespace"] not in self.rules:
                 raise ApiError(403)
@@ -103,6 +104,21 @@ def test_what_the_rules_of_a_namespace_allow_is_not_asked_for_singly() -> None:
 def test_incomplete_rules_allow_nothing_since_an_authorizer_that_tells_none_may_deny_it() -> None:
     told = {"incomplete": True, "resourceRules": [EVERYTHING]}
     assert "lacks permissions" in str(refused(Server("patch nodes", rules={"-": told, "shop": told})))
+
+
+@pytest.mark.parametrize(
+    ("scopes", "user", "told"),
+    [((), WHO, True), (("user:full",), WHO, True), (("user:info", "role:edit:shop"), WHO, False), ((), None, False)],
+    ids=["a service account", "a token for everything", "a limited token", "not told"],
+)
+def test_rules_are_believed_of_a_token_that_no_scope_limits(
+    scopes: tuple[str, ...], user: str | None, told: bool
+) -> None:
+    rules = {"incomplete": False, "resourceRules": [EVERYTHING]}
+    server = Server("patch nodes", user=user, rules={"-": rules, "shop": rules}, scopes=scopes)
+    missing = find_missing_rules(client_of(server), UPGRADE)
+    assert bool(missing) is not told
+    assert (server.asked == []) is told
 
 
 @pytest.mark.parametrize(
