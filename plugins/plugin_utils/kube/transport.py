@@ -35,7 +35,7 @@ _TEMPORARY = frozenset({429, 500, 502, 503, 504})
 # Seconds in which a server that forbids even /readyz may be starting; an administrator may forbid it for good.
 _STARTS_WITHIN = 5.0
 
-# Seconds after its last report of being ready in which an API server cannot have been started anew.
+# Seconds in which an API server that was ready cannot have been started anew.
 _READY_FOR = 1.0
 
 # Seconds after which an API server's own watches have what it stored itself, with much to spare.
@@ -163,7 +163,7 @@ class Transport:
         """The whole body, and the headers. is_passing: whether a status with this body passes by itself within a few seconds."""
         started, pause, forbidden_after = self._clock(), 0.2, math.inf
         while True:
-            is_ready = self._clock() - self._ready_at[0] < _READY_FOR
+            was_ready = self._clock() - self._ready_at[0] < _READY_FOR
             try:
                 response = self._send(method, path, **params)
                 # Here, because a connection can also break in the middle of the body.
@@ -178,11 +178,12 @@ class Transport:
                 elapsed = self._clock() - started
                 wait = read_retry_after(error) or pause
                 # An API server that starts forbids everything until it has read its RBAC rules.
-                is_doubted = status == 403 and not is_ready and elapsed - forbidden_after <= _STARTS_WITHIN
+                is_doubted = status == 403 and elapsed - forbidden_after <= _STARTS_WITHIN
                 if is_doubted:
                     forbidden_after = min(forbidden_after, elapsed)
                     if self._is_ready():
-                        wait = 0.0
+                        # There may be several of which one starts: ready before and after the answer, it is no such one.
+                        is_doubted, wait = not was_ready, 0.0
                 passes = (
                     status is None
                     or is_doubted
