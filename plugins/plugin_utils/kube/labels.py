@@ -44,6 +44,8 @@ def read_cordon_reason(node: Mapping[str, Any]) -> str:
         for entry in metadata.get("managedFields") or ()
         if "f:unschedulable" in ((entry.get("fieldsV1") or {}).get("f:spec") or {})
     }
+    # The API server sums up older entries under these names.
+    managers -= {"ancient-changes", "before-first-apply"}
     is_foreign = bool((node.get("spec") or {}).get("unschedulable") and managers and MANAGER not in managers)
     return "" if is_foreign else str((metadata.get("annotations") or {}).get(CORDONED) or "")
 

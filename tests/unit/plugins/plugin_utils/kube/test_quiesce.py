@@ -47,7 +47,14 @@ def test_only_the_cordon_of_the_reason_is_lifted(unschedulable: bool) -> None:
 
 @pytest.mark.parametrize(
     ("managers", "lifted"),
-    [(["kubewin.csi"], True), (["kubectl"], False), (["kubectl", "kubewin.csi"], True), ([], True)],
+    [
+        (["kubewin.csi"], True),
+        (["kubectl"], False),
+        (["kubectl", "kubewin.csi"], True),
+        # Who it was is no longer known.
+        (["ancient-changes"], True),
+        ([], True),
+    ],
 )
 def test_a_cordon_that_another_user_set_after_ours_was_lifted_stays(managers: list[str], lifted: bool) -> None:
     """kubectl uncordon keeps the annotation, so it is still there when the node is cordoned for a repair."""
