@@ -217,7 +217,7 @@ class DiskTypes:
     def find_limited_type(self, parameters: Mapping[str, str]) -> str:
         """The type of a class with these parameters if only some machine types attach it, else empty."""
         types = (value for name, value in parameters.items() if name.lower() in self.parameters)
-        disk_type = next(types, self.default)
+        disk_type = next(types, "") or self.default
         return disk_type if re.fullmatch(self.limited, disk_type) else ""
 
 

@@ -96,7 +96,7 @@ DRIVER = base.Driver(
     handle=r"projects/(?P<account>[^/]+)/(?:zones/(?P<zone>[^/]+)|regions/(?P<region>[^/]+))/disks/[^/]+",
     default_file_system="ext4",
     # Sources: https://cloud.google.com/compute/docs/disks/hyperdisks#machine-type-support and README.md, StorageClass parameters.
-    disk_types=base.DiskTypes(("type",), "pd-.*|hyperdisk-.*", default="pd-standard"),
+    disk_types=base.DiskTypes(("type",), "(?i:pd-.*|hyperdisk-.*)", default="pd-standard"),
     capabilities=_CAPABILITIES,
     platform_daemonsets={"gke": "pdcsi-node-windows"},
     prerequisites=(
