@@ -46,7 +46,7 @@ SIGN = re.compile(
 # A value that is none: empty, a placeholder before the end of the line or the next field, or hidden already.
 NO_SECRET = re.compile(
     rf"""(?i)[ \t]*(?P<quote>{_QUOTE})?(?:<\w{{1,10}},[ ]\d+>|\(redacted\)
-    |(?:{"|".join(map(re.escape, PLACEHOLDERS))})(?=["'`\\]|,?\s*$|,?[\s"'\\]+[\w$./@-]{{1,80}}{_QUOTE}?[ \t]*[:=])
+    |(?:{"|".join(map(re.escape, PLACEHOLDERS))})(?=["'`\\]|,?\s*$|,?[\s"'\\]+[\w$./@-]{{1,80}}{_QUOTE}?[ \t]*(?::|=(?![=\s]|$)))
     |(?(quote)(?P=quote)|(?!)))""",
     re.VERBOSE,
 )

@@ -102,6 +102,7 @@ def test_random_letters_that_happen_to_read_like_words_are_rare() -> None:
         'Content-Disposition: form-data; name="password"\r\n\r\n@@',
         "password=@@",
         "password: none, @@",
+        "password=null @@==",
     ],
 )
 def test_a_message_hides_what_is_named_although_it_is_a_word(text: str) -> None:
