@@ -125,8 +125,14 @@ def a_job_with_a_policy_for_failures(world: World) -> None:
 
 
 @situation(starts_again={"Job shop/batch": "yes"})
+def a_job_with_a_policy_that_ignores_evictions(world: World) -> None:
+    condition = {"type": "DisruptionTarget", "status": "True"}
+    _run_job(world, backoffLimit=2, podFailurePolicy={"rules": [{"action": "Ignore", "onPodConditions": [condition]}]})
+
+
+@situation(starts_again={"Job shop/batch": "yes"})
 def a_job_with_retries_left(world: World) -> None:
-    _run_job(world, backoffLimit=3)
+    _run_job(world, backoffLimit=3, managedBy="kubernetes.io/job-controller")
 
 
 @situation("CSI-W08", starts_again={"Job shop/batch": "unknown"})

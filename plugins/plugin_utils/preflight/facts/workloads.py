@@ -160,7 +160,7 @@ class ObservedJob:
         spec, status = item.get("spec") or {}, item.get("status") or {}
         if _is_finished(status):
             return cls()
-        if manager := spec.get("managedBy"):
+        if manager := _find_manager(spec):
             return cls(0, because=f"spec.managedBy: {manager}")
         if policy := spec.get("podFailurePolicy"):
             retries = NO_LIMIT if _ignores_evictions(policy) else 0
@@ -174,6 +174,12 @@ class ObservedJob:
         return cls(
             limit - failed, limit_per_index - failed, f"{shown}status.failed: {failed}, and an evicted pod may fail"
         )
+
+
+def _find_manager(spec: Mapping[str, Any]) -> str:
+    """The controller of a Job if it is another one than Kubernetes' own (batch/v1, JobControllerName)."""
+    manager = str(spec.get("managedBy") or "")
+    return "" if manager == "kubernetes.io/job-controller" else manager
 
 
 def _is_finished(status: Mapping[str, Any]) -> bool:
@@ -288,14 +294,14 @@ def _find_hold(kind: str, spec: Mapping[str, Any], outer: Mapping[str, Any], sta
     """
     if kind == "Deployment" and spec.get("paused"):
         return "spec.paused: true"
-    if manager := outer.get("managedBy"):
+    if manager := _find_manager(outer):
         return f"spec.managedBy: {manager}"
     if kind == "Job" and spec.get("activeDeadlineSeconds") and status.get("startTime"):
         return f"spec.activeDeadlineSeconds: {spec['activeDeadlineSeconds']}, status.startTime: {status['startTime']}, and then it fails"
     if kind == "Job":
         job = ObservedJob.from_object({"spec": spec, "status": status})
         active = max(1, int(status.get("active") or 0))
-        if spec.get("podFailurePolicy") or job.retries < active or job.retries_per_index < 1:
+        if job.retries < active or job.retries_per_index < 1:
             return job.because
     partition = ((spec.get("updateStrategy") or {}).get("rollingUpdate") or {}).get("partition")
     current, update = status.get("currentRevision"), status.get("updateRevision")

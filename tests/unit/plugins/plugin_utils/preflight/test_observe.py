@@ -137,6 +137,7 @@ def test_how_many_pods_of_a_job_may_fail_is_read_of_jobs_of_others_without_volum
         "indexed": {"backoffLimit": 5, "backoffLimitPerIndex": 1},
         "ignoring": {"podFailurePolicy": {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]}},
         "counting": {"podFailurePolicy": {"rules": []}, "backoffLimit": 6},
+        "here": {"managedBy": "kubernetes.io/job-controller"},
         "elsewhere": {"managedBy": "kueue.x-k8s.io/multikueue"},
     }  # fmt: skip
     jobs = [
@@ -150,7 +151,7 @@ def test_how_many_pods_of_a_job_may_fail_is_read_of_jobs_of_others_without_volum
     with ApiPeer({**SHELVES, "/apis/batch/v1/jobs": Shelf.of(jobs)}, objects=OBJECTS) as peer:
         snapshot = on(peer)
     assert snapshot.jobs == {f"team-000/{job['metadata']['name']}": ObservedJob.from_object(job) for job in jobs}
-    assert [job.retries for job in snapshot.jobs.values()] == [1, 4, NO_LIMIT, 0, 0, NO_LIMIT]
+    assert [job.retries for job in snapshot.jobs.values()] == [1, 4, NO_LIMIT, 0, 6, 0, NO_LIMIT]
     assert not [template for template in snapshot.templates if template.kind == "Job"]
 
 
