@@ -17,7 +17,7 @@ from ..kube.access import Need, list_rules
 from ..kube.client import Client
 from ..kube.daemon_set import ObservedDaemonSet
 from ..kube.errors import ClusterError
-from ..kube.labels import MANAGER
+from ..kube.labels import MANAGED_BY, MANAGER
 from ..kube.node import ObservedNode
 from ..kube.permissions import Binding, find_missing_rules, list_bind_commands
 from .installed import list_controllers
@@ -152,7 +152,9 @@ def read_begun_handover(client: Client, driver: Driver, namespace: str) -> Mappi
     config_maps = (
         filter(None, [client.get(kinds.CONFIG_MAP, name, namespace)])
         if namespace
-        else client.list(kinds.CONFIG_MAP, field_selector=f"metadata.name={name}").items
+        else client.list(
+            kinds.CONFIG_MAP, field_selector=f"metadata.name={name}", label_selector=f"{MANAGED_BY}={MANAGER}"
+        ).items
     )
     records = [_read_record(config_map) for config_map in config_maps]
     return next((record for record in records if record.get("state") == "begun"), {})

@@ -11,6 +11,7 @@ any owner, and by volumes that were mounted through it.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from ..catalog.csi_proxy import PIPE_PREFIX
 from ..kube.daemon_set import ObservedDaemonSet
 from ..kube.labels import MANAGED_BY, MANAGER, PART_OF
 from ..kube.pod import is_finished, is_owned_by, list_claims, list_pipes
+from .plan_inputs import name_record
 
 _SHOWN = 20
 
@@ -99,8 +101,9 @@ def explain_begun_handover(driver: Driver, replaced: str) -> str:
         return ""
     return (
         f"{driver.title}: a hand-over from DaemonSet {replaced} to this collection's node plugin is not finished, and only its record tells "
-        "which pods of that DaemonSet still run. Finish it first: ansible-playbook -i inventory.yml kubewin.csi.handover -e "
-        f"kubewin_drivers={driver.key} -e kubewin_handover=to_kubewin -e kubewin_replace={replaced}"
+        f"which pods of that DaemonSet still run. What it replaced is kept in ConfigMap {name_record(driver)}. "
+        "Finish it first: ansible-playbook -i inventory.yml kubewin.csi.handover -e "
+        f"kubewin_drivers={driver.key} -e kubewin_handover=to_kubewin -e kubewin_replace={shlex.quote(replaced)}"
     )
 
 

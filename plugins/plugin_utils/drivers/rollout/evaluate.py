@@ -319,9 +319,7 @@ def _check_registration(picture: RolloutPicture, node: ObservedNode, pod: PodFac
             )
             if "PluginRegistered:true" in hint:
                 # Its entry went with the CSINode, and the registrar does not register again.
-                remedy = (
-                    f"kubectl -n {picture.daemon_set.namespace} delete pod {pod.name}, which registers the driver again"
-                )
+                remedy = f"to register it again: kubectl -n {picture.daemon_set.namespace} delete pod {pod.name}"
         yield GateProblem("CSI-G20", "waiting", message, remedy)
         return
     annotated = node.node_ids.get(picture.driver)
