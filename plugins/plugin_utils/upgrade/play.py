@@ -45,7 +45,7 @@ class Features(Screen, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class StepResult:
+class UpgradeStepResult:
     """What a step returns, by key; None for what it did not reach or has not."""
 
     journal: Sequence[NodeEntry] | None = None
@@ -69,7 +69,7 @@ class UpgradeSteps:
 
     def __init__(self, upgrade: Upgrade, features: Features, options: Mapping[str, Any]) -> None:
         self._upgrade, self._features, self._options = upgrade, features, options
-        self.result, self.over = StepResult(), False
+        self.result, self.over = UpgradeStepResult(), False
 
     def plan(self, *, check_mode: bool) -> None:
         """Plan the nodes; in check mode this is all, with the readiness report."""

@@ -18,7 +18,7 @@ PLUGIN_UTILS = PLUGINS / "plugin_utils"
 # csi_proxy_info returns these dataclasses with all their fields.
 FACTS_RETURNED_WHOLE = PLUGIN_UTILS / "windows" / "model.py"
 # Modules that return a dataclass with all its fields, which they document.
-DOCUMENTED_BY = {"VerifyResult": verify, "StepResult": upgrade}
+DOCUMENTED_BY = {"VerifyResult": verify, "UpgradeStepResult": upgrade}
 
 # "name:" or "one, other:" at the start of a sentence, which is how docstrings here describe fields.
 _DESCRIBED = re.compile(r"(?:^|[.)]\s+)((?:[a-z][a-z0-9_]*, )*[a-z][a-z0-9_]*)(?: \([^)]*\))?: ")
