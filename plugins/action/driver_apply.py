@@ -118,13 +118,13 @@ def explain_failed_roll(roll: RollResult, daemon_set: str, driver: str) -> TaskE
         return None
     where = f" at {', '.join(step.nodes)}" if step.nodes else ""
     done = ", ".join(name for name in state.order if name in state.done) or "none"
-    # If the template was changed meanwhile, a pod that this run replaced is old again.
-    unchanged = (
-        ", ".join(name for name in (*state.old, *state.outdated_elsewhere) if name not in roll.replaced) or "none"
-    )
+    old = (*state.old, *state.outdated_elsewhere)
+    unchanged = ", ".join(name for name in old if name not in roll.replaced) or "none"
+    again = ", ".join(name for name in old if name in roll.replaced)
+    replaced = f"replaced before the template changed: {again}; " if again else ""
     return TaskError(
-        f"{driver}: the change of DaemonSet {daemon_set} stopped{where}: {step.message}. With the new plugin: {done}; untouched: "
-        f"{unchanged}. No further pod is replaced. To continue, fix the cause and run again; to go back, run again with the "
+        f"{driver}: the change of DaemonSet {daemon_set} stopped{where}: {step.message}. With the new plugin: {done}; {replaced}"
+        f"untouched: {unchanged}. No further pod is replaced. To continue, fix the cause and run again; to go back, run again with the "
         "former release and mode.",
         "roll_stopped",
     )

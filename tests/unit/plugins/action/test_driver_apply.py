@@ -59,7 +59,8 @@ def test_a_stopped_update_names_the_nodes_of_each_template() -> None:
 def test_a_node_whose_pod_was_replaced_is_not_untouched() -> None:
     """Its pod is old again after a change of the DaemonSet by hand."""
     stopped = ended(RollStep("stop", message="another run or user changed it meanwhile"), of_run=())
-    assert "untouched: none." in text(replace(stopped, replaced=("win-4",)))
+    expected = "replaced before the template changed: win-4; untouched: none."
+    assert expected in text(replace(stopped, replaced=("win-4",)))
 
 
 def test_a_failed_canary_that_was_restored_says_what_failed() -> None:
