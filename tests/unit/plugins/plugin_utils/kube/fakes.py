@@ -53,9 +53,9 @@ class Compressed(Response):
 class ApiError(Exception):
     """What the client raises for a status of 400 and more."""
 
-    def __init__(self, status: int, body: Any = None, headers: dict[str, str] | None = None) -> None:
+    def __init__(self, status: int, body: Any = None, headers: dict[str, str] | None = None, reason: str = "") -> None:
         super().__init__(str(status))
-        self.status = status
+        self.status, self.reason = status, reason
         self.body = json.dumps(body if body is not None else {"message": f"status {status}"})
         self.headers = Headers(headers or {})
 

@@ -80,8 +80,7 @@ def test_patience_ends() -> None:
 
 def test_a_failed_handshake_is_no_answer() -> None:
     """The client raises it as an API error without a status, once API discovery is in kubernetes.core's cache."""
-    failure = ApiError(0)
-    failure.reason = "SSLError\n[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed"  # type: ignore[attr-defined]  # as the client's
+    failure = ApiError(0, reason="SSLError\n[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed")
     made, dummy, _clock = client(failure)
     with pytest.raises(UnreachableError, match=r"SSLError \[SSL: CERTIFICATE_VERIFY_FAILED\] .* CA certificate"):
         made.get(kinds.NODE, "win-1")
