@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -199,12 +199,15 @@ class Client(Transport):
             if error.status != 409:
                 raise
 
-    def list_granted_rules(self, namespace: str | None) -> Sequence[Mapping[str, Any]]:
-        """What this account may do in a namespace, or everywhere; nothing where the API server does not tell all that decides it."""
+    def list_granted_rules(self, namespaces: Iterable[str | None]) -> dict[str | None, Sequence[Mapping[str, Any]]]:
+        """The rules of this account by namespace, None for everywhere; none where they are not all that decides what is allowed."""
         user = self._read_user()
         # OpenShift's scopes of a token limit what its rules allow, and are no part of them.
         if not user or not {"user:full"}.issuperset((user.get("extra") or {}).get(_SCOPES) or ()):
-            return ()
+            return {}
+        return {namespace: self._list_rules(namespace) for namespace in namespaces}
+
+    def _list_rules(self, namespace: str | None) -> Sequence[Mapping[str, Any]]:
         review = {
             "apiVersion": kinds.RULES_REVIEW.api_version,
             "kind": kinds.RULES_REVIEW.kind,

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -49,21 +48,21 @@ def require_roles(client: Client, bindings: Sequence[Binding], work: str) -> Non
 
 
 def find_missing_rules(
-    client: Client, bindings: Iterable[Binding], unneeded: Collection[str] = ()
+    client: Client, bindings: Collection[Binding], unneeded: Collection[str] = ()
 ) -> dict[Binding, list[Need]]:
     """What this account lacks of shipped ClusterRoles; one that is not shipped has no rules. unneeded: objects that need no rule.
 
     The API server is asked for all rules of a namespace at once, and then for each need that none of them allows.
     """
     shipped, missing, allowed = load_roles(), dict[Binding, list[Need]](), dict[Need, bool]()
-    list_granted_rules = functools.cache(client.list_granted_rules)
+    rules = client.list_granted_rules({namespace for _name, namespace in bindings})
     for name, namespace in bindings:
         for need in list_role_needs(shipped.get(name, {}), namespace):
             if need.name in unneeded:
                 continue
             if need not in allowed:
-                granted = any(need.is_granted(rule) for rule in list_granted_rules(need.namespace))
-                allowed[need] = granted or client.is_allowed(need)
+                is_granted = any(map(need.is_granted, rules.get(need.namespace, ())))
+                allowed[need] = is_granted or client.is_allowed(need)
             if not allowed[need]:
                 missing.setdefault((name, namespace), []).append(need)
     return missing

@@ -23,7 +23,7 @@ def run_of(keep_going: bool) -> DataRun:
     """A run over claims of a namespace, of one that is being deleted, and of one that is gone."""
     client: Any = SimpleNamespace(
         get=lambda _kind, name: NAMESPACES.get(name),
-        list_granted_rules=lambda _namespace: (),
+        list_granted_rules=lambda _namespaces: {},
         is_allowed=lambda _need: True,
     )
     options = {

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, cast
 
 import pytest
@@ -202,8 +203,8 @@ class Account:
     def __init__(self, *allowed: Need) -> None:
         self.allowed, self.asked = set(allowed), list[Need]()
 
-    def list_granted_rules(self, namespace: str | None) -> tuple[()]:
-        return ()
+    def list_granted_rules(self, namespaces: Iterable[str | None]) -> dict[str | None, Any]:
+        return {}
 
     def is_allowed(self, need: Need) -> bool:
         self.asked.append(need)
