@@ -24,6 +24,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import cr
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedHost
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.observe import take
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.report import pause_collector
 
 from benchmark.apipeer import KINDS
 from benchmark.fleet import Fleet
@@ -32,11 +33,12 @@ from benchmark.fleet import Fleet
 def ours(client: Client, hosts: list[dict[str, Any]]) -> dict[str, Any]:
     """Read and evaluate, everything counted."""
     began, cpu = time.monotonic(), time.process_time()
-    snapshot = take(
-        client, hosts=tuple(ObservedHost.from_option(host) for host in hosts), hosts_at=datetime.now(timezone.utc)
-    )
-    reading = time.process_time() - cpu
-    report = evaluate(snapshot)
+    with pause_collector():
+        snapshot = take(
+            client, hosts=tuple(ObservedHost.from_option(host) for host in hosts), hosts_at=datetime.now(timezone.utc)
+        )
+        reading = time.process_time() - cpu
+        report = evaluate(snapshot)
     return {
         "seconds": time.monotonic() - began,
         "cpu": time.process_time() - cpu,

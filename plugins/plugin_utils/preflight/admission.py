@@ -138,14 +138,16 @@ class Admission:
 
     def _check_resource_quota(self, pod: PodToStart, statuses: NodeToStatus) -> None:
         """Its pods of today go before, and what they count for is free then. Whether a quota with scopes counts its pods is not evaluated."""
-        resources = pod.admit.resources
+        quotas, resources = self._index.quotas.get(pod.namespace), pod.admit.resources
+        if not quotas:
+            return
         default = self._index.default_class
         classes = (
             (default.name if default is not None else "") if claim.storage_class is None else claim.storage_class
             for claim in pod.new_claims
         )
         usage = {**_sum_up_claims(list(zip(pod.new_claims, classes, strict=True))), **_sum_up_pod(resources)}
-        for quota in self._index.quotas.get(pod.namespace, ()):
+        for quota in quotas:
             quota_name = f"ResourceQuota {pod.namespace}/{quota.name}"
             excess = _find_quota_excess(quota, usage, pod.additional)
             if pod.kind == "CronJob":

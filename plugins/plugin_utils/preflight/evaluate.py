@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from itertools import chain
 
-from ..base.collector import pause_collector
 from . import cluster_checks, nodes, volumes, workloads
 from . import target as upgrade
 from .assumptions import collect_assumptions
@@ -23,7 +22,6 @@ from .verdict import NO_TARGET, SEVERITIES, Report, ReportFinding, Target, Workl
 from .windows_volumes import collect_volumes, find_migrated_nodes, list_migrated_plugins
 
 
-@pause_collector()
 def evaluate(snapshot: Snapshot, target: Target = NO_TARGET, *, before: bool = False) -> Report:
     """Evaluate a snapshot, for the versions of a target. before: evaluate the present versions, before an upgrade to the target."""
     if before:

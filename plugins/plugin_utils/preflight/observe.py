@@ -18,7 +18,6 @@ from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
-from ..base.collector import pause_collector
 from ..catalog.wmco import OPERATOR_NAMESPACE
 from ..kube import kinds
 from ..kube.access import Need
@@ -87,8 +86,7 @@ def take(
     """
     for attempt in range(1, _TRIES + 1):
         try:
-            with pause_collector():
-                return _Pass(client, reading or Reading()).make_snapshot(name, tuple(hosts), hosts_at)
+            return _Pass(client, reading or Reading()).make_snapshot(name, tuple(hosts), hosts_at)
         except GoneError as error:
             if attempt == _TRIES:
                 raise GoneError(

@@ -81,13 +81,17 @@ class ObservedPod:
         )
 
 
+# Phases of pods that wait for nothing.
+_STARTED = frozenset({"Running", *ENDED})
+
+
 def needs_details(pod: Mapping[str, Any]) -> bool:
     """Whether facts of a core/v1 Pod have the conditions and containers of its status."""
     return _is_waiting(pod) or find_controller(pod["metadata"])[0] == "DaemonSet"
 
 
 def _is_waiting(pod: Mapping[str, Any]) -> bool:
-    return (pod.get("status") or {}).get("phase") not in ("Running", *ENDED)
+    return (pod.get("status") or {}).get("phase") not in _STARTED
 
 
 def _find_wait(pod: Mapping[str, Any]) -> tuple[str, str]:
