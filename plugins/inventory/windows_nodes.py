@@ -92,7 +92,7 @@ cache_connection: ~/.cache/kubewin-inventory
 cache_timeout: 600
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -101,10 +101,12 @@ from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructa
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
 
 from ..plugin_utils.actions.foreign import mark_foreign
+from ..plugin_utils.catalog.wmco import OPERATOR_NAMESPACE
 from ..plugin_utils.inventory import listing
 from ..plugin_utils.inventory.listing import InventoryHost
-from ..plugin_utils.inventory.observation import Observation
-from ..plugin_utils.inventory.observe import observe
+from ..plugin_utils.inventory.observation import INSTANCE, Observation
+from ..plugin_utils.kube import kinds
+from ..plugin_utils.kube.client import Client
 from ..plugin_utils.kube.connect import CLUSTER_ARG_SPEC, create_client, require_packages
 from ..plugin_utils.kube.errors import ClusterError
 from ..plugin_utils.kube.identity import derive_cache_key
@@ -192,3 +194,19 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                         "false to skip such variables"
                     ) from error
         return composed
+
+
+def observe(client: Client, annotations: Iterable[str]) -> Observation:
+    """Read Windows Nodes, CSINodes and the ConfigMap of instances: four requests, more only where a list has several pages.
+
+    Raises ClusterError, whose text names the rule that is missing: half an inventory is called none.
+    """
+    return Observation.from_objects(
+        kubernetes=client.read_version(),
+        nodes=client.list_windows_nodes(),
+        csi_nodes=client.list(kinds.CSI_NODE).items,
+        server=client.server,
+        read_at=client.now().isoformat(timespec="seconds"),
+        instances=client.get(kinds.CONFIG_MAP, INSTANCE, OPERATOR_NAMESPACE),
+        annotations=annotations,
+    )

@@ -5,19 +5,23 @@
 
 Every Windows Node and every entry of windows-instances is listed, also what nothing can be done with, with the reason:
 a host that is omitted silently is not upgraded.
+
+Addresses come from the cluster, where a node's kubelet and users with write access to Nodes set them; they end up on command
+lines (ssh). So a value counts only when it is an IP address or a host name and nothing else.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..catalog import wmco
-from .address import INSTANCE, choose, explain_unusable
 from .matching import Host, Node, match_hosts
-from .observation import Instance, InventoryNode, Observation
+from .observation import INSTANCE, Instance, InventoryNode, Observation
 
 # The default group of the plays, and its members from this inventory.
 WINDOWS_GROUP = "windows"
@@ -37,6 +41,13 @@ _CONNECTIONS: Mapping[str, Mapping[str, str]] = {
     "psrp": {"ansible_connection": "psrp"},
     "ssh": {"ansible_connection": "ssh", "ansible_shell_type": "cmd"},
 }
+
+# The kinds of addresses that are used, best first.
+_ADDRESS_KINDS = (INSTANCE, "InternalIP")
+
+_HOST_NAME = re.compile(
+    r"(?=.{1,253}\Z)[A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?)*\.?\Z"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +192,34 @@ def _find_owner(node: InventoryNode, instance: Instance | None, platform: str) -
 def _build_connection_variables(
     addresses: Sequence[tuple[str, str]], observed: Observation, connection: str
 ) -> dict[str, Any]:
-    address, because = choose(addresses)
+    address, because = choose_address(addresses)
     if not address:
         return {"kubewin_unreachable_because": because}
     # The operator's own way to its nodes is ssh; nothing says that they have WinRM.
     kind = connection if connection != "auto" else "ssh" if observed.platform == "openshift" else "winrm"
     return {"ansible_host": address, **_CONNECTIONS[kind]}
+
+
+def explain_unusable(value: str) -> str:
+    """Why nothing can connect to this address; empty when something can."""
+    try:
+        # A zone ("%") is accepted there whatever it holds.
+        parsed = ipaddress.ip_address(value.replace("%", " "))
+    except ValueError:
+        return "" if _HOST_NAME.match(value) else "neither an IP address nor a host name"
+    if parsed.is_link_local:
+        # What a Windows machine gives itself when no DHCP server answered it.
+        return "link-local"
+    return "not an address of a machine" if parsed.is_unspecified or parsed.is_multicast else ""
+
+
+def choose_address(addresses: Sequence[tuple[str, str]]) -> tuple[str, str]:
+    """(the address to connect to, IPv4 before IPv6; why there is none). addresses: (kind, value)."""
+    usable = [(kind, value) for kind, value in addresses if kind in _ADDRESS_KINDS and not explain_unusable(value)]
+    if usable:
+        return min(usable, key=lambda address: (_ADDRESS_KINDS.index(address[0]), ":" in address[1]))[1], ""
+    descriptions = [f"{kind} {value[:80]} ({explain_unusable(value) or 'not used'})" for kind, value in addresses]
+    return "", (
+        f"no address to connect to: found {', '.join(descriptions) or 'none'}, expected a usable InternalIP of the Node. "
+        "Set ansible_host with the option compose"
+    )

@@ -13,13 +13,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..base.stored import restore, serialize
+from ..base.stored import check_version, restore, serialize
 from ..catalog import wmco
 from ..catalog.registry import DRIVERS
 from ..drivers.ownership import detect_platform_of_nodes
 from ..kube.node import ObservedNode
 
 SCHEMA = 1
+
+# WMCO's ConfigMap of instances, and the kind of their addresses.
+INSTANCE = "windows-instances"
 
 # Which WMCO prepared the Node, and which one it is to become.
 _ALWAYS_KEPT = (wmco.VERSION, wmco.DESIRED)
@@ -139,7 +142,6 @@ class Observation:
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Observation:
         """What as_dict made; ValueError for anything else."""
-        if stored.get("schema") != SCHEMA:
-            raise ValueError(f"schema is {stored.get('schema')!r}, expected {SCHEMA}")
+        check_version(stored.get("schema"), SCHEMA)
         observed: Observation = restore(cls, {name: value for name, value in stored.items() if name != "schema"})
         return observed

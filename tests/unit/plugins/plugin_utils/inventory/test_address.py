@@ -4,7 +4,11 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.address import INSTANCE, choose, explain_unusable
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.listing import (
+    INSTANCE,
+    choose_address,
+    explain_unusable,
+)
 
 HOSTNAME, IPV4, IPV6 = ("Hostname", "win-1"), ("InternalIP", "10.0.0.11"), ("InternalIP", "fd00::11")
 
@@ -21,7 +25,7 @@ HOSTNAME, IPV4, IPV6 = ("Hostname", "win-1"), ("InternalIP", "10.0.0.11"), ("Int
     ],
 )
 def test_the_operators_address_comes_first_then_ipv4(addresses: list[tuple[str, str]], expected: str) -> None:
-    address, because = choose(addresses)
+    address, because = choose_address(addresses)
     assert address == expected
     assert bool(because) == (not address)
 

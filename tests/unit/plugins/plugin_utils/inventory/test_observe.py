@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.inventory.windows_nodes import observe
 from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.observation import Observation
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.observe import observe
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from unit.plugins.plugin_utils.inventory.clusters import SERVER, csi_node, node
