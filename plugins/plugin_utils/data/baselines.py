@@ -12,8 +12,7 @@ from ..base.stored import FormatError
 from ..kube.client import Client
 from ..kube.errors import ClusterError
 from ..kube.store import ConfigMaps, TooLargeError
-from .compact import summarize
-from .manifest import Manifest, from_json
+from .manifest import Manifest, from_json, summarize
 
 PART = "workload-data"
 KEY = "baseline.jsonl"

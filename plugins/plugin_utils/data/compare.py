@@ -9,16 +9,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from .compact import digest_folders, is_append_only
-from .manifest import FileEntry, FolderDigest, Gap, Manifest
+from ..base.text import mask_controls
+from .manifest import FileEntry, FolderDigest, Gap, Manifest, digest_folders, is_append_only
 
 # missing, added: a path. changed: a file's content or size. written: a file that was written to, its content unread. shortened,
 # rewritten: a file that may only grow. retargeted: a link. replaced: something of one kind by something of another.
 Change = Literal["missing", "added", "changed", "written", "shortened", "rewritten", "retargeted", "replaced"]
-# same: everything was compared. incomplete: nothing differs, and not everything was compared.
 # Files that are missing or changed in a way that a running workload rarely causes itself.
 LOST: frozenset[Change] = frozenset({"missing", "shortened", "rewritten", "retargeted", "replaced"})
+# same: everything was compared. incomplete: nothing differs, and not everything was compared.
 Verdict = Literal["same", "different", "incomplete"]
+# More lines of a kind than that are counted.
+_LINES = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,3 +176,34 @@ def _record_unread(comparison: VolumeComparison, was: FileEntry, current: FileEn
 def _drop_repeated(gaps: Iterable[Gap]) -> Iterator[Gap]:
     """Return one gap for each path."""
     yield from {gap.path: gap for gap in gaps}.values()
+
+
+def format_report(before: Manifest, after: Manifest, comparison: VolumeComparison) -> str:
+    """Format the report of one volume."""
+    return mask_controls("\n".join(_format_lines(before, after, comparison)))
+
+
+def _format_lines(before: Manifest, after: Manifest, comparison: VolumeComparison) -> Iterator[str]:
+    head = {
+        "same": "unchanged",
+        "different": f"{len(comparison.differences)} paths changed",
+        "incomplete": "no difference in what was compared; some content was not compared",
+    }[comparison.verdict]
+    yield f"{after.namespace}/{after.claim}: {head}"
+    yield f"  contents equal: {comparison.equal} files; grown as declared: {len(comparison.grown)} files"
+    if before.volume != after.volume:
+        yield f"  another volume: {before.volume} before, {after.volume} now"
+    if comparison.listed:
+        yield f"  names and sizes only: {comparison.listed} files (a volume in use is not read)"
+    if before.folders:
+        yield f"  by digests of {len(before.folders)} folders, because the list of files was too large to keep"
+    yield from _limit_lines(
+        [f"  {difference.what}: {difference.path}: {difference.detail}" for difference in comparison.differences]
+    )
+    yield from _limit_lines([f"  not compared: {gap.path}: {gap.why}" for gap in comparison.not_compared])
+
+
+def _limit_lines(lines: list[str]) -> Iterator[str]:
+    yield from lines[:_LINES]
+    if len(lines) > _LINES:
+        yield f"  and {len(lines) - _LINES} more"

@@ -14,10 +14,9 @@ from ..base.stored import serialize
 from ..kube.client import Client
 from ..kube.errors import ClusterError
 from ..kube.permissions import explain_unusable, require_roles
-from . import explain
 from .baselines import Baselines
-from .compare import LOST, compare_manifests
-from .manifest import Manifest, summarize_counts
+from .compare import LOST, compare_manifests, format_report
+from .manifest import Manifest, describe_manifest, summarize_counts
 from .observe import ReadableClaim, VolumeReader
 from .read import ReadLimits
 
@@ -163,7 +162,7 @@ class DataRun:
         if before is not None and not compares:
             entry: dict[str, Any] = {"claim": claim, "volume": before.volume, "how": before.how}
             entry |= summarize_counts(before)
-            text = f"{explain.describe_manifest(before)}; this is the baseline of {before.taken}, which is kept"
+            text = f"{describe_manifest(before)}; this is the baseline of {before.taken}, which is kept"
             return ClaimResult(entry, text)
         if compares and before is None:
             return self._skip(claim, self._describe_absence("it"), noted=False)
@@ -174,7 +173,7 @@ class DataRun:
         if before is None:
             kept = self._baselines.write(claim, after, self._options["append_only"])
             self.changed = True
-            return ClaimResult(entry, explain.describe_manifest(kept))
+            return ClaimResult(entry, describe_manifest(kept))
         comparison = compare_manifests(before, after, self._options["append_only"])
         entry |= {
             "verdict": comparison.verdict,
@@ -183,4 +182,4 @@ class DataRun:
         }
         lost = [difference for difference in comparison.differences if difference.what in LOST]
         lines = [f"{claim}: {gap.what}: {gap.path}: {gap.detail}" for gap in lost[:_SHOWN]]
-        return ClaimResult(entry, explain.format_report(before, after, comparison), lines)
+        return ClaimResult(entry, format_report(before, after, comparison), lines)

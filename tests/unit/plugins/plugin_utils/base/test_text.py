@@ -13,8 +13,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base import findings a
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import serialize
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.text import join_lines, mask_controls
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data import listing
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compare import compare_manifests
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.explain import format_report
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compare import compare_manifests, format_report
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import Manifest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateProblem, NodeEvaluation
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds

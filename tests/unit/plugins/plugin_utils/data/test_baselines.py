@@ -11,8 +11,7 @@ from dataclasses import replace
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.baselines import Baselines
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compare import compare_manifests
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.explain import format_report
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compare import compare_manifests, format_report
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import FileEntry, Manifest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from unit.plugins.plugin_utils.kube.fakes import ObjectStore, client_of

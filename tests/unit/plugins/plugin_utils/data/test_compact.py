@@ -8,15 +8,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compact import MOST, summarize
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compare import LOST, compare_manifests
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.explain import describe_manifest, format_report
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compare import LOST, compare_manifests, format_report
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import (
+    MOST,
     FileEntry,
     Gap,
     How,
     Manifest,
+    describe_manifest,
     from_json,
+    summarize,
     summarize_counts,
 )
 

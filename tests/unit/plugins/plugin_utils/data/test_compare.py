@@ -7,10 +7,18 @@ from __future__ import annotations
 import hashlib
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data import explain
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compact import is_append_only
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compare import compare_manifests, find_head_sizes
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import FileEntry, Gap, How, Manifest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.compare import (
+    compare_manifests,
+    find_head_sizes,
+    format_report,
+)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import (
+    FileEntry,
+    Gap,
+    How,
+    Manifest,
+    is_append_only,
+)
 
 LOGS = ("*.log",)
 
@@ -69,7 +77,7 @@ def test_one_path(was: FileEntry | None, now: FileEntry | None, verdict: str, wh
     found = compare_manifests(before, after, LOGS)
     assert found.verdict == verdict
     assert [one.what for one in found.differences] == ([what] if what else [])
-    report = explain.format_report(before, after, found)
+    report = format_report(before, after, found)
     assert (what or "shop/data") in report
     if verdict == "incomplete":
         assert f"not compared: {found.not_compared[0].path}: its content was not read" in report
@@ -94,7 +102,7 @@ def test_a_volume_in_use_is_compared_and_reported_by_names_sizes_and_times() -> 
     )
     found = compare_manifests(before, after, LOGS)
     assert (found.verdict, found.listed, found.equal) == ("incomplete", 2, 0)
-    assert "names and sizes only: 2 files" in explain.format_report(before, after, found)
+    assert "names and sizes only: 2 files" in format_report(before, after, found)
 
 
 def test_patterns_are_of_names_or_of_paths() -> None:
@@ -112,7 +120,7 @@ def test_only_what_was_read_before_and_may_grow_has_a_beginning_to_compare() -> 
 def test_many_differences_are_counted() -> None:
     before = manifest(*(file(f"{number:03}", b"one") for number in range(60)))
     found = compare_manifests(before, manifest(), ())
-    report = explain.format_report(before, manifest(), found)
+    report = format_report(before, manifest(), found)
     assert "60 paths changed" in report
     assert report.count("missing:") == 50
     assert "and 10 more" in report

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import FormatError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.data import explain, objects
+from ansible_collections.kubewin.csi.plugins.plugin_utils.data import objects
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import (
     FileEntry,
     Gap,
     Manifest,
+    describe_manifest,
     from_json,
     summarize_counts,
 )
@@ -41,7 +42,7 @@ def test_a_manifest_read_from_its_file_is_unchanged() -> None:
     assert from_json(text) == KEPT
     assert len(text.splitlines()) == 1 + len(KEPT.entries)
     assert summarize_counts(KEPT) == {"files": 2, "bytes": 7, "read_files": 1, "read_bytes": 3}
-    assert "2 files with 7 bytes, 1 of them read, 1 folders could not be listed" in explain.describe_manifest(KEPT)
+    assert "2 files with 7 bytes, 1 of them read, 1 folders could not be listed" in describe_manifest(KEPT)
 
 
 OTHER = KEPT.to_json().replace('"schema": 1', '"schema": 2')
