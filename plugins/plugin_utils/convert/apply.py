@@ -23,8 +23,8 @@ from ..kube.client import FIELD_MANAGER, Client
 from ..kube.errors import ClusterError, StreamError, UnreachableError
 from ..kube.fencing import Reference, fence
 from ..verify.nodes import choose_node
+from ..verify.objects import CONTAINER, MOUNT
 from ..verify.observe import read_nodes
-from ..verify.pod import CONTAINER, MOUNT
 from . import actions as do
 from . import explain, objects
 from .decide import decide_move

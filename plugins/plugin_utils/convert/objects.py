@@ -15,7 +15,7 @@ from ..kube import kinds
 from ..kube.kinds import Kind
 from ..kube.labels import MANAGED_BY, MANAGER, PART_OF
 from ..verify.nodes import ProofNode
-from ..verify.pod import define_reading_pod
+from ..verify.objects import define_reading_pod
 from .record import ConversionRecord, Side
 
 PART = "convert"

@@ -14,7 +14,7 @@ from typing import Any
 from ..kube.labels import MANAGED_BY, MANAGER, PART_OF
 from ..kube.pod import PodFacts
 from ..verify.nodes import ProofNode
-from ..verify.pod import define_reading_pod
+from ..verify.objects import define_reading_pod
 
 LABELS = {MANAGED_BY: MANAGER, PART_OF: "workload-data"}
 # Longer than reading may take, so that the pod of a run that died ends by itself.

@@ -21,8 +21,8 @@ from ..kube.lease import Lease, LeaseSubject
 from ..kube.pod import PodFacts
 from ..verify import explain
 from ..verify.nodes import choose_node
+from ..verify.objects import CONTAINER, MOUNT
 from ..verify.observe import read_nodes
-from ..verify.pod import CONTAINER, MOUNT
 from . import compare, objects
 from .listing import UNSPEAKABLE, DirectoryListing
 from .manifest import How, Manifest

@@ -32,9 +32,8 @@ from ..kube.streams import CommandResult
 from . import explain, objects
 from .cleanup import Cleaner, describe_lease
 from .nodes import ProofNode, can_reach, explain_unschedulable
-from .objects import RunScope
+from .objects import CONTAINER, RunScope
 from .plan import VerifyRequest, VerifyTarget
-from .pod import CONTAINER
 from .verdict import Proof, VerifyStep, compare_content, settle
 
 # The first check is early, since many steps are quick; then once a second.

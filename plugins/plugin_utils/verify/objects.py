@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -13,11 +14,12 @@ from typing import Any
 from ..kube.labels import MANAGED_BY, MANAGER, PART_OF
 from .nodes import ProofNode
 from .plan import SIZE, VerifyRequest, VerifyTarget
-from .pod import MOUNT, define_idle_pod
 
 PART = "kubewin-verify"
 RUN = "kubewin.io/verify-run"
 SELECTOR = f"{MANAGED_BY}={MANAGER},{PART_OF}={PART}"
+CONTAINER = "kubewin"
+MOUNT = "C:\\kubewin"
 FILE = f"{MOUNT}\\proof.txt"
 PREFIX = "kubewin-verify"
 
@@ -92,3 +94,53 @@ def render_write(text: str) -> list[str]:
 
 def render_read() -> list[str]:
     return ["cmd", "/c", "type", FILE]
+
+
+def define_reading_pod(
+    metadata: Mapping[str, Any], node: ProofNode, image: str, tolerations: Sequence[Mapping[str, Any]], claim: str,
+    seconds: int,
+) -> dict[str, Any]:  # fmt: skip
+    """Define a pod that cannot write to the volume, for so many seconds."""
+    return define_idle_pod(
+        metadata, node, image, tolerations, claim,
+        read_only=True, restartPolicy="Never", activeDeadlineSeconds=seconds,
+    )  # fmt: skip
+
+
+def define_idle_pod(
+    metadata: Mapping[str, Any], node: ProofNode, image: str, tolerations: Sequence[Mapping[str, Any]], claim: str, *,
+    read_only: bool = False, **fields: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """Define a pod on that node, with the claim's volume at MOUNT. image: empty for the one of the node's build. fields: of its spec.
+
+    The scheduler places it, since volumes that wait for their first consumer are made where it says.
+    """
+    node_term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node.name]}]}
+    spec = {
+        "os": {"name": "windows"},
+        "nodeSelector": {"kubernetes.io/os": "windows"},
+        "affinity": {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [node_term]}}
+        },
+        "tolerations": node.list_tolerations(tolerations),
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": 5,
+        # What a volume's root allows an ordinary user is the driver's and the share's business.
+        "securityContext": {"windowsOptions": {"runAsUserName": "ContainerAdministrator"}},
+        "containers": [
+            {
+                "name": CONTAINER,
+                "image": image or node.choose_image(),
+                "command": ["cmd", "/c", "ping -t 127.0.0.1 > NUL"],
+                "resources": {
+                    "requests": {"cpu": "10m", "memory": "64Mi"},
+                    "limits": {"cpu": "500m", "memory": "256Mi"},
+                },
+                "volumeMounts": [{"name": "data", "mountPath": MOUNT, **({"readOnly": True} if read_only else {})}],
+            }
+        ],
+        "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}],
+        **fields,
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": dict(metadata), "spec": spec}

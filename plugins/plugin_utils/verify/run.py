@@ -20,8 +20,7 @@ from .cleanup import PATIENCE, delete_leftovers, find_earlier_runs
 from .objects import PREFIX, RunScope
 from .observe import read_plan, refuse
 from .plan import VerifyRequest
-from .render import render_report, shorten_proof
-from .verdict import EarlierRun, RemainingObject, describe_failures, list_proven_nodes
+from .verdict import EarlierRun, RemainingObject, describe_failures, list_proven_nodes, render_report, shorten_proof
 
 
 @dataclass(frozen=True, slots=True)

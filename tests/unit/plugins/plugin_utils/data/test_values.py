@@ -18,7 +18,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.data.manifest import (
     summarize_counts,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.data.read import split_command_line
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.pod import MOUNT
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import MOUNT
 from unit.plugins.plugin_utils.verify.clusters import node
 
 SHA = "a" * 64

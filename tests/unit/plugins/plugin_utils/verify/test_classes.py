@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.classes import choose_class, find_misfit
+from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.plan import choose_class, find_misfit
 from unit.plugins.plugin_utils.verify.clusters import storage_class
 
 VSPHERE, EBS, SMB = (DRIVERS[key] for key in ("vsphere", "aws_ebs", "smb"))

@@ -8,16 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.objects import RunScope
-from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.render import (
-    describe_proof,
-    render_report,
-    shorten_proof,
-)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.verify.verdict import (
     EarlierRun,
     Proof,
     RemainingObject,
     VerifyStep,
+    describe_proof,
+    render_report,
+    shorten_proof,
 )
 
 STEPS = (VerifyStep("write", "win-1", 0.1, True, "x"), VerifyStep("read", "win-1", 0.1, True, "x"))
