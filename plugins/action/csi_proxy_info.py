@@ -14,13 +14,12 @@ from ..plugin_utils.actions.secrets import collect_secrets
 from ..plugin_utils.actions.summary import brief
 from ..plugin_utils.base.files import write_whole
 from ..plugin_utils.base.redaction.redactor import Redactor
-from ..plugin_utils.support.parts import Part, cut, gather_folder, name_host_folder
+from ..plugin_utils.support.archive import Part, cut, gather_folder, name_host_folder
 from ..plugin_utils.windows import evidence, model, observe, prove
 from ..plugin_utils.windows.action import WindowsAction
 from ..plugin_utils.windows.desired import INFO, build_desired_for_info
 from ..plugin_utils.windows.errors import ChannelError
 from ..plugin_utils.windows.node import WindowsHost
-from ..plugin_utils.windows.state import CsiProxyState
 
 # Ansible's name for the play of an ad hoc command.
 _AD_HOC = "Ansible Ad-Hoc"
@@ -37,7 +36,7 @@ class ActionModule(WindowsAction):
         result = super().run(tmp, task_vars)
         ad_hoc = self._variables.get("ansible_play_name") == _AD_HOC
         if ad_hoc and not boolean(self._task.args.get("details", False), strict=False) and "csi_proxy" in result:
-            result["summary"] = brief(CsiProxyState.from_result(result.pop("csi_proxy")))
+            result["summary"] = brief(model.CsiProxyState.from_result(result.pop("csi_proxy")))
         return result
 
     def prepare(self, options: dict[str, Any]) -> model.Desired:

@@ -27,9 +27,8 @@ from ..plugin_utils.base.stored import serialize
 from ..plugin_utils.kube.errors import ClusterError
 from ..plugin_utils.preflight.facts.nodes import ObservedHost
 from ..plugin_utils.preflight.report import ReadinessOptions, name_cluster, report_readiness
-from ..plugin_utils.support.archive import build_archive, explain
+from ..plugin_utils.support.archive import Missing, Part, build_archive, cut, explain, gather_folder
 from ..plugin_utils.support.observe import Gathered, gather
-from ..plugin_utils.support.parts import Missing, Part, cut, gather_folder
 
 # Of all files before compression. The largest are left out first.
 _LIMIT_MIB = 100

@@ -12,8 +12,7 @@ from typing import Any
 from ..base.start import INPUTS
 from ..base.stored import serialize
 from ..kube.labels import SERVING_LABEL, SERVING_VALUE
-from ..windows.model import HostIdentity
-from ..windows.state import CsiProxyState
+from ..windows.model import CsiProxyState, HostIdentity
 from .results import CsiProxyResult, NodeMatch, PlannedDriver, RunWork
 
 # What tasks registered on a host.

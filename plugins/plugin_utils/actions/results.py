@@ -11,7 +11,7 @@ from typing import Any
 
 from ..base.findings import Finding
 from ..drivers.rollout.evaluate import GateProblem, NodeEvaluation
-from ..windows.state import CsiProxyState
+from ..windows.model import CsiProxyState
 
 
 @dataclass(frozen=True, slots=True)

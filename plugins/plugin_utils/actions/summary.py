@@ -15,7 +15,7 @@ from ..base.stored import serialize
 from ..base.table import render_table, wrap
 from ..drivers.rollout.evaluate import NodeEvaluation
 from ..preflight.render.text_format import format_list
-from ..windows.state import CsiProxyState
+from ..windows.model import CsiProxyState
 from .host_results import HostResult, read_hosts, read_plans
 from .results import GateReport, NodeMatch, ObjectChanges
 

@@ -20,7 +20,7 @@ from ..base.grouped import group_values
 from ..base.text import join_field_lines
 from ..drivers.rollout.explain import ALLOW_PIPES, find_denied_pipe
 from ..preflight.render.view import FOLLOWS
-from ..windows.state import CsiProxyState
+from ..windows.model import CsiProxyState
 from .workload import WorkloadFacts
 
 LAYERS = ("controller", "cluster", "permissions", "connection", "node", "csi-proxy", "driver", "SMB", "workload")

@@ -24,7 +24,7 @@ from ..kube.permissions import find_missing_rules
 from ..kube.pod import PodFacts, find_controller
 from ..kube.times import read_event_time
 from ..preflight.verdict import Report
-from .parts import Missing, Part
+from .archive import Missing, Part
 from .workload import WorkloadFacts, WorkloadPod, name_workload, select_causes
 
 # Lines of a container's log, and most bytes of it.

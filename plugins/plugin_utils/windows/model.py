@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
+from ..base.findings import Finding
 from .access import AccessList
 from .commands import quote_for_c
 from .parse import find_executable
@@ -266,3 +268,49 @@ class Drift:
     item: str
     found: object
     expected: object
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredService:
+    """The Windows service. start_mode: empty in the result of a task that failed."""
+
+    name: str
+    state: str
+    start_mode: str
+
+
+@dataclass(frozen=True, slots=True)
+class CsiProxyState:
+    """RV(csi_proxy) of csi_proxy_info. release: of the executable, empty if it is unknown. smb_mappings: None if they were not read."""
+
+    observed_at: str
+    host: HostIdentity
+    managed_by: str
+    service: RegisteredService | None
+    release: str
+    pipes: Sequence[str]
+    serving: bool
+    missing_pipes: Sequence[str]
+    drift: Sequence[Drift]
+    findings: Sequence[Finding]
+    smb_used: bool
+    smb_mappings: Sequence[Mapping[str, Any]] | None
+
+    @classmethod
+    def from_result(cls, state: Mapping[str, Any]) -> CsiProxyState:
+        """Read what describe_state of prove.py made, and csi_proxy_info added."""
+        service = state["service"]
+        return cls(
+            observed_at=state["observed_at"],
+            host=HostIdentity(**state["host"]),
+            managed_by=state["managed_by"],
+            service=service and RegisteredService(service["name"], service["state"], service.get("start_mode", "")),
+            release=(state["executable"] or {}).get("release") or "",
+            pipes=state["pipes"],
+            serving=state["serving"],
+            missing_pipes=state["missing_pipes"],
+            drift=[Drift(**drift) for drift in state["drift"]],
+            findings=[Finding(**finding) for finding in state["findings"]],
+            smb_used=state.get("smb_used", False),
+            smb_mappings=state.get("smb_mappings"),
+        )

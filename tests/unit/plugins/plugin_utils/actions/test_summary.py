@@ -21,7 +21,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.summary import summarize as summarize_facts
 from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import Finding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import GateProblem, NodeEvaluation
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.state import CsiProxyState
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import CsiProxyState
 from unit.operations import is_linear
 from unit.plugins.hostvars import STATE, HostVars, match
 

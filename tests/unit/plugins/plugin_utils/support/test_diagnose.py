@@ -42,7 +42,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.support.workload impor
     WorkloadPod,
     describe_workload,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.state import CsiProxyState
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.model import CsiProxyState
 from unit.plugins.hostvars import STATE
 
 ROOT = Path(__file__).parents[5]

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import random
 
-from ansible_collections.kubewin.csi.plugins.plugin_utils.support.archive import explain
-from ansible_collections.kubewin.csi.plugins.plugin_utils.support.parts import (
+from ansible_collections.kubewin.csi.plugins.plugin_utils.support.archive import (
     Missing,
     Part,
     cut,
+    explain,
     fit,
     name_host_folder,
 )
