@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..base.stored import serialize
-from ..catalog import csi_proxy as catalog
 from . import model, observe, plan, stage
 from .apply import HostApplier
 from .control import WaitLimits
 from .errors import ChangedError, ChangeRefusedError, ChannelError, NodeError
 from .findings import list_findings
 from .lock import SILENCE, NodeLock, make_lock_owner
-from .model import Desired, HostSnapshot, Service
+from .model import Desired, Drift, HostSnapshot, Service
 from .node import WindowsHost
 
 _ROUNDS = 6
@@ -182,37 +181,18 @@ def _describe_state_after(desired: Desired, read: Callable[[], HostSnapshot], be
         return describe_state(desired, before)
 
 
-def preview(desired: Desired, snapshot: HostSnapshot, steps: tuple[plan.PlanStep, ...]) -> dict[str, Any]:
-    """Before and after as Ansible's diff wants them. After equals before where no step changes anything."""
-    service = snapshot.service
-    before = {
-        "service": service and {**describe_service(service), "description": service.description},
-        "executable": describe_executable(snapshot),
-        "install_dir": snapshot.own_install_dir or None,
+def preview(desired: Desired, snapshot: HostSnapshot, steps: tuple[plan.PlanStep, ...]) -> dict[str, dict[str, Any]]:
+    """What differs, before and after, as Ansible's diff wants it; nothing where no step changes anything."""
+    drifts = plan.compare_with_desired(desired, snapshot) if steps else ()
+    if steps and desired.state == "staged":
+        drifts = (Drift("staged_sha256", snapshot.staged_sha256, desired.sha256),)
+    items = [serialize(drift) for drift in drifts]
+    return {
+        side: {item["item"]: item[key] for item in items} for side, key in (("before", "found"), ("after", "expected"))
     }
-    if not steps:
-        return {"before": before, "after": before}
-    if desired.state == "absent":
-        return {"before": before, "after": {"service": None, "executable": None, "install_dir": None}}
-    if desired.state == "staged":
-        return {"before": {"staged": snapshot.staged_sha256}, "after": {"staged": desired.sha256}}
-    after = {
-        "service": {
-            "name": service.name if service else catalog.SERVICE_NAMES[0],
-            "state": "running",
-            "command_line": desired.command_line,
-            "start_mode": model.START_MODE,
-            "recovery": serialize(model.RECOVERY),
-            "description": model.DESCRIPTION,
-        },
-        "executable": {"path": desired.executable, "sha256": desired.sha256, "release": desired.version},
-        "install_dir": model.INSTALL_DIR,
-    }
-    return {"before": before, "after": after}
 
 
 def describe_service(service: Service) -> dict[str, Any]:
-    """What a result shows of a service, and the diff too."""
     return {
         "name": service.name,
         "state": model.STATE_NAMES.get(service.state, "unknown"),

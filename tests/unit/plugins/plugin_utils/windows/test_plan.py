@@ -96,10 +96,14 @@ def installed(desired: model.Desired, staged: model.Desired = WANTED, **changes:
     )
 
 
-def kinds(desired: model.Desired, snapshot: model.HostSnapshot) -> list[str]:
+def steps_of(desired: model.Desired, snapshot: model.HostSnapshot) -> tuple[plan.PlanStep, ...]:
     planned = plan.plan(desired, snapshot)
     assert isinstance(planned, plan.HostPlan), planned
-    return [step.kind for step in planned.steps]
+    return planned.steps
+
+
+def kinds(desired: model.Desired, snapshot: model.HostSnapshot) -> list[str]:
+    return [step.kind for step in steps_of(desired, snapshot)]
 
 
 def with_service(snapshot: model.HostSnapshot, **changes: Any) -> model.HostSnapshot:
@@ -329,20 +333,23 @@ def test_absent_steps() -> None:
     assert kinds(gone, EMPTY) == []
 
 
-def test_the_diff_of_a_converged_node_is_empty_and_that_of_an_upgrade_shows_the_release() -> None:
-    same = prove.preview(WANTED, CONVERGED, ())
-    assert same["before"] == same["after"]
-    upgrade = installed(OLDER)
-    steps = plan.plan(WANTED, upgrade)
-    assert isinstance(steps, plan.HostPlan)
-    changed = prove.preview(WANTED, upgrade, steps.steps)
-    assert changed["before"]["executable"]["release"] == "1.1.3"
-    assert changed["after"]["executable"]["release"] == "1.3.0"
-    assert {
-        key
-        for key in changed["before"]["service"]
-        if changed["before"]["service"][key] != changed["after"]["service"][key]
-    } == {"command_line"}
+def test_the_diff_has_what_differs_and_nothing_where_nothing_is_changed() -> None:
+    nothing: dict[str, object] = {"before": {}, "after": {}}
+    assert prove.preview(WANTED, CONVERGED, ()) == nothing
+    assert prove.preview(WANTED, installed(OLDER), ()) == nothing
+    changed = prove.preview(WANTED, installed(OLDER), steps_of(WANTED, installed(OLDER)))
+    assert changed["before"]["recorded_release"] == "1.1.3"
+    assert changed["after"]["recorded_release"] == "1.3.0"
+    assert "1.1.3" in changed["before"]["command_line"]
+    assert changed["after"]["command_line"] == WANTED.command_line
+    assert changed["before"].keys() == changed["after"].keys() >= {"executable_sha256"}
+    assert changed["before"].keys().isdisjoint({"recovery", "description", "start_mode"})
+    staged = replace(WANTED, state="staged")
+    only_staged = prove.preview(staged, EMPTY, steps_of(staged, EMPTY))
+    assert only_staged == {"before": {"staged_sha256": None}, "after": {"staged_sha256": WANTED.sha256}}
+    gone = replace(WANTED, state="absent")
+    removed = prove.preview(gone, CONVERGED, steps_of(gone, CONVERGED))
+    assert removed == {"before": {"service": "csi-proxy"}, "after": {"service": None}}
 
 
 def test_credentials_in_a_url_are_not_shown() -> None:
