@@ -8,8 +8,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ansible.module_utils.parsing.convert_bool import boolean
-
 from ..plugin_utils.actions.secrets import collect_secrets
 from ..plugin_utils.actions.summary import brief
 from ..plugin_utils.base.files import write_whole
@@ -34,8 +32,7 @@ class ActionModule(WindowsAction):
         """Return what is on the node; an ad hoc command, whose result is printed and never registered, gets a few lines."""
         self._variables = task_vars or {}
         result = super().run(tmp, task_vars)
-        ad_hoc = self._variables.get("ansible_play_name") == _AD_HOC
-        if ad_hoc and not boolean(self._task.args.get("details", False), strict=False) and "csi_proxy" in result:
+        if self._variables.get("ansible_play_name") == _AD_HOC and "csi_proxy" in result:
             result["summary"] = brief(model.CsiProxyState.from_result(result.pop("csi_proxy")))
         return result
 

@@ -34,12 +34,6 @@ options:
         File, read with PowerShell (C(Get-CimInstance)).
     type: bool
     default: false
-  details:
-    description:
-      - Return everything in an ad hoc command too. Otherwise C(ansible -m kubewin.csi.csi_proxy_info) returns only RV(summary), because
-        Ansible prints the whole result.
-    type: bool
-    default: false
 seealso:
   - module: kubewin.csi.csi_proxy
 """
@@ -59,7 +53,7 @@ EXAMPLES = r"""
 RETURN = r"""
 summary:
   description: State of the node in a few lines, with problems for volumes.
-  returned: in an ad hoc command, without O(details)
+  returned: in an ad hoc command, in place of RV(csi_proxy), because Ansible prints the whole result
   type: list
   elements: str
   sample: ["csi-proxy 1.3.0 running, serving, managed by kubewin"]
