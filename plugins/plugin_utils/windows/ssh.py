@@ -37,7 +37,7 @@ class _Subprocess:
     """The module subprocess for the ssh plugin, whose processes are read up to a limit."""
 
     def __init__(self, endpoint: str) -> None:
-        self._format_endpoint = endpoint
+        self._endpoint = endpoint
 
     def __getattr__(self, name: str) -> Any:
         return getattr(subprocess, name)
@@ -46,7 +46,7 @@ class _Subprocess:
         process = subprocess.Popen(*arguments, **options)
         for stream in ("stdout", "stderr"):
             if (pipe := getattr(process, stream)) is not None:
-                setattr(process, stream, _Pipe(pipe, process, self._format_endpoint))
+                setattr(process, stream, _Pipe(pipe, process, self._endpoint))
         return process
 
 
@@ -54,7 +54,7 @@ class _Pipe:
     """A pipe of ssh that ends it and raises OutputLimitError beyond the limit."""
 
     def __init__(self, pipe: Any, process: subprocess.Popen[bytes], endpoint: str) -> None:
-        self._pipe, self._process, self._format_endpoint = pipe, process, endpoint
+        self._pipe, self._process, self._endpoint = pipe, process, endpoint
         self._size = 0
 
     def __getattr__(self, name: str) -> Any:
@@ -67,7 +67,7 @@ class _Pipe:
         if self._size > OUTPUT_LIMIT:
             self._process.kill()
             self._process.wait()
-            raise OutputLimitError(self._format_endpoint)
+            raise OutputLimitError(self._endpoint)
         return data
 
 
@@ -162,6 +162,4 @@ class SshChannel:
             raise build_configuration_error("ssh", str(error)) from error
         except OSError as error:
             raise ConnectionLostError(f"The ssh connection to the node failed: {error}", self._remedy) from error
-        if len(stdout) + len(stderr) > OUTPUT_LIMIT:
-            raise OutputLimitError(self._format_endpoint())
         return LineResult(int(code) & 0xFFFFFFFF, stdout, stderr)

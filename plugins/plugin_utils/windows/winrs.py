@@ -15,7 +15,7 @@ import logging
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
@@ -41,9 +41,6 @@ from .errors import (
 
 _SEND_BYTES = 250_000
 """Raw bytes of standard input a request: base64 and envelope stay under WinRM's default limit of 512,000 bytes."""
-
-_ANSWER_LIMIT = 2 * OUTPUT_LIMIT
-"""Bytes of one answer: output in base64, and the envelope."""
 
 _SEND_ATTEMPTS = 3
 _BUSY_SECONDS = 5.0
@@ -245,7 +242,6 @@ class WinrmChannel(_WinrsChannel):
     def _connect(self) -> None:
         # The plugin makes its protocol and opens a shell at once.
         self._connection._connect()
-        _limit_answers(self._connection.protocol.transport, "build_session")
 
     def _describe_attempt(self) -> reach.ConnectionAttempt:
         plugin = self._connection
@@ -304,7 +300,7 @@ class PsrpChannel(_WinrsChannel):
             )
         self._connection._build_kwargs()
         options = self._connection._psrp_conn_kwargs
-        self._make: Callable[[], Any] = lambda: _limit_wsman(_disable_retries(WSMan(**options)))
+        self._make: Callable[[], Any] = lambda: _disable_retries(WSMan(**options))
         self._wsman = self._make()
         self._send_bytes = min(_SEND_BYTES, self._wsman.max_payload_size)
         self._make_shell: Callable[[], Any] = lambda: WinRS(self._wsman, codepage=_CODE_PAGE)
@@ -360,42 +356,6 @@ def _disable_retries(wsman: Any) -> Any:
 
     wsman.invoke = once if "retries_on_read_timeout" in inspect.signature(invoke).parameters else invoke
     return wsman
-
-
-def _limit_wsman(wsman: Any) -> Any:
-    _limit_answers(wsman.transport, "_build_session")
-    return wsman
-
-
-def _limit_answers(transport: Any, name: str) -> None:
-    """Limit what is read of an answer, in each session of requests that the transport's method `name` makes."""
-    build = getattr(transport, name)
-
-    def limited() -> Any:
-        session = build()
-        hooks = session.hooks["response"]
-        if _limit_answer not in hooks:
-            hooks.insert(0, _limit_answer)
-        return session
-
-    setattr(transport, name, limited)
-    if transport.session is not None:
-        limited()
-
-
-def _limit_answer(response: Any, *_arguments: Any, **_options: Any) -> None:
-    """Count an answer while requests reads it; the service on a host may answer without end, or with what unpacks so."""
-    stream = response.raw.stream
-
-    def counted(*arguments: Any, **options: Any) -> Iterator[bytes]:
-        size = 0
-        for chunk in stream(*arguments, **options):
-            size += len(chunk)
-            if size > _ANSWER_LIMIT:
-                raise OutputLimitError(response.url)
-            yield chunk
-
-    response.raw.stream = counted
 
 
 def _fault_codes(error: Exception) -> set[int]:
