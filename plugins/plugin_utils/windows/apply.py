@@ -225,7 +225,7 @@ class HostApplier:
                 remedy=meaning.remedy,
                 detail=failure.words,
             )
-        raise stage.explain_failure(self.node, self.desired, failure)
+        raise stage.explain_failure(self.desired, failure)
 
     # -- the swap ------------------------------------------------------------------------------------------------
 

@@ -277,6 +277,12 @@ DOWNLOAD = Meaning(
 """a failed download in general; curl's own words, which are English, say why"""
 
 CURL: dict[int, Meaning] = {
+    # After || cmd.exe gives 1 for a program that it does not find. curl gives it for a protocol that it does not have.
+    1: Meaning(
+        "tool_missing",
+        "curl.exe is not there, or it does not support the protocol",
+        "Use Windows Server 2019 or later; Nano Server and container images lack it.",
+    ),
     23: Meaning(
         "disk_full",
         "the file could not be written: the disk is full or the file is locked",

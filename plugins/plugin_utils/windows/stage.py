@@ -19,13 +19,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from . import model, parse
-from .commands import SYSTEM32, Steps, builtin, discard_output, program, tolerate
+from .commands import Steps, builtin, discard_output, program, tolerate
 from .errors import CURL, DOWNLOAD, UNPACK, NodeError, build_directory_error, find_meaning
 from .node import Failure, WindowsHost
 from .plan import hide_url_secrets
 
 _EXECUTABLE = "csi-proxy.exe"
-_TOOLS = {"fetch": "curl", "unpack": "tar", "hash": "certutil"}
 _TOO_LARGE = 63
 """curl's code for a file above --max-filesize"""
 _PROBE_LIMIT = 1024 * 1024
@@ -68,7 +67,7 @@ def probe(node: WindowsHost, desired: model.Desired, source: model.ExecutableSou
     command = discard_output(program("curl", *arguments))
     failure = node.chain([("fetch", command)], stdin=render_fetch_input(source), timeout=60.0 + FETCH_SECONDS)[1]
     if failure is not None and failure.code != _TOO_LARGE:
-        raise explain_failure(node, desired, failure)
+        raise explain_failure(desired, failure)
 
 
 def build_hash_steps(identity: str) -> Steps:
@@ -163,11 +162,8 @@ def check_digest(desired: model.Desired, text: str) -> None:
         )
 
 
-def explain_failure(node: WindowsHost, desired: model.Desired, failure: Failure) -> NodeError:
-    """What a failed staging step means. Asks the node once more where a tool may be missing."""
-    missing = _find_missing_tool(node, failure)
-    if missing is not None:
-        return missing
+def explain_failure(desired: model.Desired, failure: Failure) -> NodeError:
+    """What a failed staging step means."""
     source = desired.source
     if failure.label == "fetch":
         location = hide_url_secrets(source.location) if source else ""
@@ -183,18 +179,3 @@ def explain_failure(node: WindowsHost, desired: model.Desired, failure: Failure)
             meaning = replace(find_meaning(225), text="it was removed right after it was written, as by an antivirus")
         return meaning.error("The staged executable cannot be read back", f"certutil 0x{failure.code:x}")
     return build_directory_error(f"The staging directory in {model.INSTALL_DIR}", failure.words)
-
-
-def _find_missing_tool(node: WindowsHost, failure: Failure) -> NodeError | None:
-    """The error for a step whose program is not there. After ``||`` cmd.exe gives 1 for it, as many a failure has."""
-    tool = _TOOLS.get(failure.label)
-    if tool is None or failure.code not in (1, 9009):
-        return None
-    listed = node.ask([("tool", builtin("dir", rf"{SYSTEM32}\{tool}.exe", switches="/b"))])
-    if listed.text("tool").strip():
-        return None
-    return NodeError(
-        "tool_missing",
-        f"The node has no {tool}.exe in {SYSTEM32}.",
-        remedy="Use Windows Server 2019 or later; Nano Server and container images lack it.",
-    )
