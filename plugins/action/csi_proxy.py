@@ -104,13 +104,23 @@ class ActionModule(WindowsAction):
             client = connect(options, connect_for=float(options["api_timeout"]))
             cluster_node = ClusterNode(client, options["node"], check, self._show)
             labelled, interrupted = cluster_node.read()
-        try:
-            return self._work_on(node, desired, options, cluster_node, labelled, interrupted)
-        except NodeError as error:
-            if error.reason == "locked":
-                with contextlib.suppress(NodeError), self._cluster({}):
-                    error.remedy += f" {cluster_node.describe()}"
-            raise
+        planned = self._converge(node, desired, options, check=True, settle=interrupted)
+        if interrupted and not planned["plan"]:
+            # The other run may be alive: from here on it does not stop csi-proxy, unless it holds the host's lock by now.
+            with self._cluster({}):
+                cluster_node.take_over(cordon=False)
+            planned = self._converge(node, desired, options, check=True, settle=True)
+        result = self._change(node, desired, options, planned, cluster_node, labelled)
+        steps = [*planned["plan"], *(step for step in result["plan"] if step not in planned["plan"])]
+        serves = desired.state == "present" and (
+            result["csi_proxy"]["serving"] or (cluster_node.dry_run and bool(steps))
+        )
+        with self._cluster({**result, "changed": True}):
+            if interrupted or cluster_node.changed or serves != labelled:
+                cluster_node.restore(label=serves)
+        changed = result["changed"] or cluster_node.changed
+        marks = {"name": options["node"], "labelled": serves or (labelled and desired.state == "present")}
+        return {**result, "plan": steps, "diff": planned["diff"], "changed": changed, "node": marks}
 
     def _refuse_mode_change(self, node: WindowsHost, planned: Mapping[str, Any]) -> None:
         """NodeError if a planned change of mode would lose volumes. planned: what the task would return."""
@@ -131,28 +141,6 @@ class ActionModule(WindowsAction):
                 "uses a share, the files are stale: delete them.",
                 result=dict(planned),
             )
-
-    def _work_on(
-        self, node: WindowsHost, desired: model.Desired, options: dict[str, Any], cluster_node: ClusterNode,
-        labelled: bool, interrupted: bool,
-    ) -> dict[str, Any]:  # fmt: skip
-        planned = self._converge(node, desired, options, check=True, settle=interrupted)
-        if interrupted and not planned["plan"]:
-            # The other run may be alive: from here on it does not stop csi-proxy, unless it holds the host's lock by now.
-            with self._cluster({}):
-                cluster_node.take_over(cordon=False)
-            planned = self._converge(node, desired, options, check=True, settle=True)
-        result = self._change(node, desired, options, planned, cluster_node, labelled)
-        steps = [*planned["plan"], *(step for step in result["plan"] if step not in planned["plan"])]
-        serves = desired.state == "present" and (
-            result["csi_proxy"]["serving"] or (cluster_node.dry_run and bool(steps))
-        )
-        with self._cluster({**result, "changed": True}):
-            if interrupted or cluster_node.changed or serves != labelled:
-                cluster_node.restore(label=serves)
-        changed = result["changed"] or cluster_node.changed
-        marks = {"name": options["node"], "labelled": serves or (labelled and desired.state == "present")}
-        return {**result, "plan": steps, "diff": planned["diff"], "changed": changed, "node": marks}
 
     def _change(
         self, node: WindowsHost, desired: model.Desired, options: dict[str, Any], planned: dict[str, Any],

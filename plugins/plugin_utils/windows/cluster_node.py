@@ -21,7 +21,7 @@ from typing import Any
 from ..kube import kinds, quiesce
 from ..kube.client import Client
 from ..kube.errors import ClusterError
-from ..kube.labels import CORDONED, SERVING_LABEL, SERVING_VALUE, read_cordon_reason
+from ..kube.labels import CORDONED, SERVING_LABEL, SERVING_VALUE
 from ..kube.modify import modify
 
 CORDON_REASON = "csi-proxy is being replaced"
@@ -62,17 +62,6 @@ class ClusterNode:
             )
         self._owner = _read_annotation(node, RUN)
         return is_labelled(node), bool(self._owner) or _read_annotation(node, CORDONED) == CORDON_REASON
-
-    def describe(self) -> str:
-        """The state of the Node in a sentence: what a run that ends early leaves to others."""
-        node = self.client.get(kinds.NODE, self.name) or {"metadata": {}}
-        cordoned = "cordoned" if (node.get("spec") or {}).get("unschedulable") else "not cordoned"
-        reason, run = read_cordon_reason(node), _read_annotation(node, RUN)
-        return (
-            f"Node {self.name} is {cordoned}{f' ({reason})' if reason else ''}, "
-            f"{'has' if is_labelled(node) else 'lacks'} the label {SERVING_LABEL}, and "
-            f"{f'run {run} changes' if run else 'no run changes'} csi-proxy there."
-        )
 
     def take_over(self, *, cordon: bool) -> None:
         """Name this run on the Node, then cordon it on request."""

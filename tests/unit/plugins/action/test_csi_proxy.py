@@ -18,13 +18,10 @@ from ansible_collections.kubewin.csi.plugins.action import csi_proxy, csi_proxy_
 from ansible_collections.kubewin.csi.plugins.doc_fragments import attributes, windows
 from ansible_collections.kubewin.csi.plugins.modules import csi_proxy as csi_proxy_stub
 from ansible_collections.kubewin.csi.plugins.modules import csi_proxy_info as csi_proxy_info_stub
-from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import CORDONED
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import action as windows_action
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import CSI_PROXY, INFO, build_desired
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChangeRefusedError, NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import SystemClock
-from unit.plugins.plugin_utils.kube.fakes import ObjectStore, client_of
 
 FRAGMENTS = {
     "kubewin.csi.attributes": attributes.ModuleDocFragment.DOCUMENTATION,
@@ -247,38 +244,9 @@ def test_a_slow_host_is_reported_by_name_with_its_step() -> None:
     )
     make: Any = Slow
     connection = SimpleNamespace(
-        transport="winrm",
-        _connect=lambda: None,
-        become=None,
-        _shell=SimpleNamespace(tmpdir="x"),
-        protocol=SimpleNamespace(transport=SimpleNamespace(build_session=None, session=None)),
+        transport="winrm", _connect=lambda: None, become=None, _shell=SimpleNamespace(tmpdir="x")
     )
     plugin = make(task, connection, SimpleNamespace(remote_addr="10.0.0.7", check_mode=False), None, None, None)
     plugin._display = SimpleNamespace(display=display, vv=lambda *_line, **_host: None)
     assert plugin.run(task_vars={"inventory_hostname": "win-1"})["changed"] is False
     assert re.fullmatch(r"  win-1: stopping service csi-proxy \(\d+ s so far\)", messages[0])
-
-
-def test_an_annotation_that_an_error_quotes_does_nothing_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    store = ObjectStore()
-    cordon = {
-        "metadata": {"name": "win-1", "annotations": {CORDONED: "\x1b[2Jdrained by hand"}},
-        "spec": {"unschedulable": True},
-    }
-    store._put("/api/v1/nodes/win-1", cordon)
-
-    class Locked(csi_proxy.ActionModule):
-        def _converge(self, *_given: Any, **_options: Any) -> dict[str, Any]:
-            raise NodeError("locked", "Another run is changing this node.")
-
-    monkeypatch.setattr(csi_proxy, "connect", lambda *_given, **_options: client_of(store))
-    monkeypatch.setattr(csi_proxy, "read_access", lambda *_given: {})
-    monkeypatch.setattr(windows_action, "open_channel", lambda _connection: SimpleNamespace(close=lambda: None))
-    monkeypatch.setattr("ansible.plugins.action.ActionBase.run", lambda *_given: {})
-    given = {"become": False, "environment": [], "async_val": 0, "action": "kubewin.csi.csi_proxy", "check_mode": False}
-    task = SimpleNamespace(**given, args={"node": "win-1", "version": "1.3.0", "checksum": "0" * 64})
-    make: Any = Locked
-    result = make(task, SimpleNamespace(become=None), SimpleNamespace(remote_addr="win-1"), None, None, None).run()
-    assert result["reason"] == "locked"
-    assert "drained by hand" in result["msg"]
-    assert "\x1b" not in result["msg"]
