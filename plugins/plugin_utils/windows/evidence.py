@@ -94,24 +94,14 @@ def collect(
     except NodeError as error:
         yield Evidence("logs.txt", b"", f"No log was read: {error}")
         return
-    titles: set[str] = set()
     for path, size in zip(paths, sizes, strict=True):
         # The log of the start before is there only after a change of this collection's.
         if size is not None or (path in own_logs and not path.endswith(".1")):
-            title = _choose_title(path, path in own_logs, titles)
-            titles.add(title)
-            yield _read_log(node, path, title, size, log_bytes)
+            yield _read_log(node, path, size, log_bytes)
 
 
 def _drop_duplicates(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple({path.lower(): path for path in reversed(list(paths))}.values())[::-1]
-
-
-def _choose_title(path: str, is_own: bool, taken: set[str]) -> str:
-    """log-<file> for csi-proxy's own logs, log-<directory>-<file> for others, the whole path where that is taken."""
-    words = path[3:].split("\\")
-    title = f"log-{'-'.join(words[-1:] if is_own else words[-2:])}"
-    return f"log-{'-'.join(words)}" if title in taken else title
 
 
 def _find_node_service_logs(node: WindowsHost) -> tuple[str, ...]:
@@ -199,7 +189,8 @@ def _read_sizes(node: WindowsHost, paths: Sequence[str]) -> list[int | None]:
     return sizes
 
 
-def _read_log(node: WindowsHost, path: str, title: str, size: int | None, log_bytes: int) -> Evidence:
+def _read_log(node: WindowsHost, path: str, size: int | None, log_bytes: int) -> Evidence:
+    title = f"log-{path[3:]}".replace("\\", "-")
     if size is None:
         return Evidence(title, b"", f"{path} was not read: it does not exist, or curl.exe could not open it.")
     if not size:
