@@ -9,6 +9,7 @@ executable locked. RUNNING is not serving: it is reported before the pipes exist
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 
@@ -259,15 +260,11 @@ class Control:
             result=self._log(log_file),
         )
 
-    def log_tail(self, log_file: str) -> list[str]:
-        """The log's last lines. It was rolled before the start, so the whole of it is short."""
-        if not log_file:
-            return []
-        text = self.node.ask([("log", builtin("type", log_file))], timeout=self.limits.line).text("log")
-        return [line.rstrip() for line in text.splitlines() if line.strip()][-_LOG_LINES:]
-
     def _log(self, log_file: str) -> dict[str, object]:
-        try:
-            return {"log_tail": self.log_tail(log_file)}
-        except NodeError:
-            return {"log_tail": []}  # the error that is being reported matters more than its illustration
+        """The log's last lines. It was rolled before the start, so the whole of it is short."""
+        text = ""
+        # The error that is being reported matters more than its illustration.
+        with contextlib.suppress(NodeError):
+            if log_file:
+                text = self.node.ask([("log", builtin("type", log_file))], timeout=self.limits.line).text("log")
+        return {"log_tail": [line.rstrip() for line in text.splitlines() if line.strip()][-_LOG_LINES:]}
