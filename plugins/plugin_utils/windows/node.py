@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 from . import commands
 from .channel import Channel
@@ -18,21 +18,17 @@ from .commands import Steps
 from .errors import LineResult, NodeError
 
 
-class Clock(Protocol):
+class Clock:
+    """The time in seconds: since 1970, and one that only grows."""
+
     def now(self) -> float:
-        """Seconds since 1970."""
+        return time.time()
 
     def monotonic(self) -> float:
-        """Seconds that only grow."""
+        return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Returns that many seconds later."""
-
-
-class SystemClock:
-    now = staticmethod(time.time)
-    monotonic = staticmethod(time.monotonic)
-    sleep = staticmethod(time.sleep)
+        time.sleep(seconds)
 
 
 def generate_nonces() -> Iterator[str]:
@@ -74,7 +70,7 @@ class Failure:
 class WindowsHost:
     def __init__(self, channel: Channel, clock: Clock | None = None, nonces: Iterator[str] | None = None) -> None:
         self.channel = channel
-        self.clock: Clock = clock or SystemClock()
+        self.clock = clock or Clock()
         self._nonces = nonces or generate_nonces()
         self.lists_pipes = True
         """False if an observation found that named pipes cannot be listed; they are opened there"""

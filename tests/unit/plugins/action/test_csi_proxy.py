@@ -21,7 +21,7 @@ from ansible_collections.kubewin.csi.plugins.modules import csi_proxy_info as cs
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.desired import CSI_PROXY, INFO, build_desired
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChangeRefusedError, NodeError
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import SystemClock
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Clock
 
 FRAGMENTS = {
     "kubewin.csi.attributes": attributes.ModuleDocFragment.DOCUMENTATION,
@@ -209,7 +209,7 @@ def test_a_task_waits_for_the_lock_of_an_ended_run_once(monkeypatch: pytest.Monk
     make: Any = csi_proxy.ActionModule
     values = {name: spec.get("default") for name, spec in CSI_PROXY.items()}
     action = make(None, None, None, None, SimpleNamespace(available_variables={}), None)
-    node: Any = SimpleNamespace(clock=SystemClock())
+    node: Any = SimpleNamespace(clock=Clock())
     for check in (True, False):
         with pytest.raises(ChangeRefusedError):
             action._converge(node, build_desired({**values, "checksum": "0" * 64}), values, check=check)

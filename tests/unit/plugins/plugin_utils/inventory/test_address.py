@@ -4,11 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.listing import (
-    INSTANCE,
-    choose_address,
-    explain_unusable,
-)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.listing import choose_address, explain_unusable
+from ansible_collections.kubewin.csi.plugins.plugin_utils.inventory.observation import INSTANCE
 
 HOSTNAME, IPV4, IPV6 = ("Hostname", "win-1"), ("InternalIP", "10.0.0.11"), ("InternalIP", "fd00::11")
 

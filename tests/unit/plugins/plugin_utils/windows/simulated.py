@@ -24,7 +24,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import desired
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import WaitLimits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import Alive, NodeLock, make_lock_owner
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import WindowsHost
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Clock, WindowsHost
 from lab.windows.agent import Agent
 from lab.windows.channel import AgentChannel, Cut
 
@@ -70,7 +70,7 @@ class _QuietHandler(SimpleHTTPRequestHandler):
         """Nothing: the simulated host's own journal has the requests."""
 
 
-class HostClock:
+class HostClock(Clock):
     """A clock that moves the host's clock along: waiting costs no time."""
 
     def __init__(self, agent: Agent) -> None:

@@ -15,7 +15,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.control import Control, WaitLimits
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import NodeError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.lock import NodeLock, make_lock_owner
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import SystemClock
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import Clock
 from unit.plugins.plugin_utils.windows.simulated import (
     NEW,
     OLD,
@@ -227,7 +227,7 @@ def test_a_lock_of_a_run_that_was_killed_is_followed_within_a_minute(
 
 
 def test_a_process_with_the_number_of_an_ended_holder_does_not_keep_its_lock() -> None:
-    clock = SystemClock()
+    clock = Clock()
     owner = make_lock_owner(clock)
     lock = NodeLock(make_lock_owner(clock), clock)
     assert lock.is_alive(owner)
