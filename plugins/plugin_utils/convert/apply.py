@@ -12,7 +12,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +28,7 @@ from ..verify.observe import read_nodes
 from . import actions as do
 from . import explain, objects
 from .decide import decide_move
-from .observation import PROTECTION, ConversionClaim, ConversionVolume, ConversionWorkload
+from .observation import ConversionClaim, ConversionVolume, ConversionWorkload
 from .observe import ConversionObserver
 from .options import RunOptions
 from .record import ConversionRecord, Side
@@ -133,9 +133,6 @@ class Converter:
                 # Seconds between two reads of what another client changes.
                 time.sleep(_FIRST)
                 return record
-            if isinstance(action, do.DropProtection) and error.status == 422:
-                # A test of the patch failed: the volume changed since it was observed.
-                return record
             refused = error.status not in _TROUBLE
             if isinstance(action, do.CreateVolume) and record.direction == "forward" and refused:
                 self._notify(f"{record.title}: the API server refused the new volume; rolling back: {error}")
@@ -181,8 +178,9 @@ class Converter:
                 )  # fmt: skip
                 self._note(f"deleted the object PersistentVolume {action.volume.name}")
             case do.DropProtection():
-                operations = _build_protection_patch(action.volume)
-                client.json_patch(kinds.PERSISTENT_VOLUME, action.volume.name, None, operations)
+                # The observed volume has no other finalizer, and the patch fails if it has changed.
+                body = {"metadata": {**_build_precondition(action.volume), "finalizers": None}}
+                client.patch(kinds.PERSISTENT_VOLUME, action.volume.name, None, body, FIELD_MANAGER)
             case do.SetProvisioner():
                 self._patch_volume(action.volume, {}, {objects.PROVISIONED_BY: action.driver})
         return record
@@ -339,13 +337,3 @@ class Converter:
 def _build_precondition(observed: ConversionClaim | ConversionVolume | ConversionWorkload) -> dict[str, Any]:
     """Build the metadata with which the API server refuses a patch of another or changed object."""
     return {"uid": observed.uid, "resourceVersion": observed.version}
-
-
-def _build_protection_patch(observed: ConversionVolume) -> Sequence[Mapping[str, Any]]:
-    """Build the patch for the observed volume, which fails if another finalizer remains."""
-    return [
-        {"op": "test", "path": "/metadata/uid", "value": observed.uid},
-        {"op": "test", "path": "/metadata/resourceVersion", "value": observed.version},
-        {"op": "test", "path": "/metadata/finalizers", "value": [PROTECTION]},
-        {"op": "remove", "path": "/metadata/finalizers/0"},
-    ]

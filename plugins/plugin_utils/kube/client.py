@@ -33,8 +33,6 @@ _CONTINUE = re.compile(rb'"continue": ?"([^"\\]+)"')
 
 # Clients before 25 send this type as text only, later ones encode text once more; with a parameter all send it as it is.
 _APPLY = "application/apply-patch+yaml; charset=utf-8"
-# JSON is encoded by all of them.
-_JSON_PATCH = "application/json-patch+json"
 _MERGE = "application/merge-patch+json"
 
 # In the extra fields of an account: what its token is limited to (OpenShift's pkg/authorization/authorizer/scope).
@@ -267,16 +265,6 @@ class Client(Transport):
         return self._request(
             ApiCall("patch", kind, namespace, name), "PATCH",
             dry_run=dry_run, body=dict(body), content_type=_MERGE, field_manager=manager,
-        ).body  # fmt: skip
-
-    def json_patch(
-        self, kind: Kind, name: str, namespace: str | None, operations: Sequence[Mapping[str, Any]]
-    ) -> dict[str, Any]:
-        """A JSON patch. Safe to repeat only when it tests what it changes: ClusterError invalid when a test fails."""
-        body = [dict(operation) for operation in operations]
-        return self._request(
-            ApiCall("patch", kind, namespace, name), "PATCH",
-            body=body, content_type=_JSON_PATCH, field_manager=FIELD_MANAGER,
         ).body  # fmt: skip
 
     def create_new(self, kind: Kind, definition: Mapping[str, Any], *, dry_run: bool) -> dict[str, Any]:

@@ -288,8 +288,6 @@ def _is_lasting_write(path: str, body: Any, params: Mapping[str, Any]) -> bool:
 
 def _has_precondition(method: str, body: Any) -> bool:
     """Whether a write fails if its object was changed since it was read; a creation fails if the object exists."""
-    if isinstance(body, list):
-        return any((step.get("op"), step.get("path")) == ("test", "/metadata/resourceVersion") for step in body)
     body = json.loads(body) if isinstance(body, str) else body
     if method == "PATCH":
         return bool((body.get("metadata") or {}).get("resourceVersion"))
