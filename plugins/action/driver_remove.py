@@ -21,9 +21,9 @@ from ..plugin_utils.drivers.observe import read_begun_handover
 from ..plugin_utils.drivers.observed_uses import (
     list_applied_objects,
     list_drivers_with_pipes,
+    outlives_plugin,
     read_csi_proxy_users,
     read_uses,
-    select_kept_objects,
     wait_until_gone,
 )
 from ..plugin_utils.drivers.rollout.apply import make_roll_lease
@@ -37,7 +37,6 @@ from ..plugin_utils.kube.kinds import Kind
 
 # Seconds for the end of the pods of all plugins; a run that follows continues.
 _TIMEOUT = 300.0
-_KEPT_KINDS = (kinds.CSI_DRIVER, kinds.CONFIG_MAP)
 
 
 class ActionModule(ClusterAction):
@@ -99,8 +98,14 @@ class ActionModule(ClusterAction):
                 self.result["next"] = [f"remove -e kubewin_drivers={','.join(own)}"] if own else []
         if any(refused):
             raise TaskError("\n".join(filter(None, refused)), "in_use")
-        self.result.update(objects=[], namespaces=[], kept=[])
-        applied = [(driver, self._omit_kept_objects(client, driver, objects)) for driver, objects in applied]
+        kept = [
+            _describe_kept(kind, item["metadata"])
+            for driver, objects in applied
+            for kind, item in objects
+            if outlives_plugin(driver, kind, item)
+        ]
+        self.result.update(objects=[], namespaces=[], kept=kept)
+        applied = [(driver, _omit_kept_objects(driver, objects)) for driver, objects in applied]
         self._planned = [
             f"{kind.kind} {item['metadata']['name']}" for _driver, objects in applied for kind, item in objects
         ]
@@ -108,10 +113,8 @@ class ActionModule(ClusterAction):
             # The pods of the drivers before took their time to end.
             if self.result["objects"] and not self.check_mode and (uses := self._read_uses(client, driver, objects)):
                 raise TaskError(explain_refusal(driver, uses), "in_use")
-            for entry in objects:
-                # Another user may have installed the driver since the plan was made.
-                for kind, item in self._omit_kept_objects(client, driver, [entry]):
-                    self._delete(client, kind, item, deadline)
+            for kind, item in objects:
+                self._delete(client, kind, item, deadline)
 
     def _read_uses(
         self, client: Client, driver: Driver, objects: Sequence[tuple[Kind, dict[str, Any]]]
@@ -128,24 +131,12 @@ class ActionModule(ClusterAction):
             make_handover_lease(client, namespace, driver, self.show).wait()
         return read_uses(client, driver) if plugins else ()
 
-    def _omit_kept_objects(
-        self, client: Client, driver: Driver, objects: list[tuple[Kind, dict[str, Any]]]
-    ) -> list[tuple[Kind, dict[str, Any]]]:
-        """The objects without those on which another installation of the driver relies, which are added to the result."""
-        kept, dependent = select_kept_objects(client, driver, objects)
-        self.result["kept"] += [
-            f"{kind.kind} {item['metadata']['name']}, because {dependent} relies on it" for kind, item in kept
-        ]
-        return [entry for entry in objects if entry not in kept]
-
     def _choose_drivers(self, client: Client) -> list[str]:
         """The only driver of which this collection has objects, also after a removal that was interrupted; none without objects."""
-        applied = {key: list_applied_objects(client, driver) for key, driver in DRIVERS.items()}
-        # What an earlier run kept for others is no installation.
-        installed = {
-            key: objects for key, objects in applied.items() if any(kind not in _KEPT_KINDS for kind, _item in objects)
+        # What an earlier run kept is no installation.
+        applied = {
+            key: _omit_kept_objects(driver, list_applied_objects(client, driver)) for key, driver in DRIVERS.items()
         }
-        applied = installed or applied
         first = {
             key: (f"{objects[0][0].kind} {objects[0][1]['metadata']['name']}",)
             for key, objects in applied.items()
@@ -158,9 +149,7 @@ class ActionModule(ClusterAction):
         """Delete one object, a DaemonSet with its pods by the deadline in monotonic seconds, and add it to the result."""
         metadata = item["metadata"]
         name, namespace = metadata["name"], metadata.get("namespace")
-        # Another installation may have taken over what others rely on.
-        version = metadata["resourceVersion"] if kind in _KEPT_KINDS else ""
-        client.delete(kind, name, namespace, metadata["uid"], dry_run=self.check_mode, version=version)
+        client.delete(kind, name, namespace, metadata["uid"], dry_run=self.check_mode)
         self.result["changed"] = True
         waits = kind == kinds.DAEMON_SET and not self.check_mode
         if waits and not wait_until_gone(client, dict(item), deadline, self.show):
@@ -173,3 +162,13 @@ class ActionModule(ClusterAction):
         self.result["namespaces"] = sorted(
             {entry["namespace"] for entry in self.result["objects"] if entry["namespace"]}
         )
+
+
+def _omit_kept_objects(driver: Driver, objects: list[tuple[Kind, dict[str, Any]]]) -> list[tuple[Kind, dict[str, Any]]]:
+    return [(kind, item) for kind, item in objects if not outlives_plugin(driver, kind, item)]
+
+
+def _describe_kept(kind: Kind, metadata: Mapping[str, Any]) -> str:
+    where = f"-n {metadata['namespace']} " if metadata.get("namespace") else ""
+    command = f"kubectl {where}delete {kind.plural} {metadata['name']}"
+    return f"{kind.kind} {metadata['name']}, since other installations of the driver may rely on it; if there is none: {command}"

@@ -17,7 +17,7 @@ description:
     be finished first.
   - Deletes each object by the uid that was read. The next run finishes an interrupted one.
   - Waits until the plugins' pods are deleted. Keeps claims, volumes, the drivers' controllers and the namespace. Also keeps the CSIDriver and the
-    feature states of a driver on which its controller, another DaemonSet, a Linux node or a PersistentVolume relies.
+    feature states of a driver, on which other installations of the driver rely.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - kubewin.csi.cluster
@@ -72,11 +72,12 @@ objects:
   elements: dict
   sample: [{kind: DaemonSet, namespace: vmware-system-csi, name: vsphere-csi-node-windows}]
 kept:
-  description: Objects that this collection applied and keeps, each with what relies on it.
+  description: Objects that this collection applied and keeps, each with the reason and the command that deletes it.
   returned: success
   type: list
   elements: str
-  sample: ["CSIDriver smb.csi.k8s.io, because Deployment kube-system/csi-smb-controller relies on it"]
+  sample:
+    - "CSIDriver smb.csi.k8s.io, since other installations of the driver may rely on it; if there is none: kubectl delete csidrivers smb.csi.k8s.io"
 in_use:
   description: Users of the drivers' volumes on Windows nodes.
   returned: always, after the cluster was read

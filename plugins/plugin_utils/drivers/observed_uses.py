@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from ..base.waiting import wait_until_clear
@@ -15,10 +15,8 @@ from ..catalog.registry import DRIVERS
 from ..kube import kinds
 from ..kube.client import Client
 from ..kube.kinds import Kind
-from .installed import list_controllers
 from .uses import (
     VolumeUse,
-    find_dependents,
     find_uses,
     is_served_without_pipes,
     list_csi_proxy_pipes,
@@ -47,33 +45,15 @@ def list_applied_objects(client: Client, driver: Driver) -> list[tuple[Kind, dic
     return [(kind, item) for kind in KINDS for item in client.list(kind, label_selector=make_selector(driver)).items]
 
 
+def outlives_plugin(driver: Driver, kind: Kind, item: dict[str, Any]) -> bool:
+    """Whether every installation of a driver relies on an object: its CSIDriver, without which Linux nodes mount nothing, and its feature states."""
+    states = driver.feature_states.name if driver.feature_states is not None else ""
+    return kind == kinds.CSI_DRIVER or (kind == kinds.CONFIG_MAP and item["metadata"]["name"] == states)
+
+
 def read_uses(client: Client, driver: Driver) -> tuple[VolumeUse, ...]:
     """Read everything that shows volumes in use on Windows Nodes."""
     return find_uses(driver, client.list_windows_nodes(), client.list(kinds.POD).items, *_list_volumes(client))
-
-
-def select_kept_objects(
-    client: Client, driver: Driver, objects: Sequence[tuple[Kind, dict[str, Any]]]
-) -> tuple[list[tuple[Kind, dict[str, Any]]], str]:
-    """Of the applied objects those that a removal keeps, because other installations of the driver rely on them, and the first of these as text."""
-    states = driver.feature_states.name if driver.feature_states is not None else ""
-    shared = [
-        (kind, item)
-        for kind, item in objects
-        if kind == kinds.CSI_DRIVER or (kind == kinds.CONFIG_MAP and item["metadata"]["name"] == states)
-    ]
-    if not shared:
-        return [], ""
-    dependents = find_dependents(
-        driver,
-        client.list_windows_nodes(),
-        client.list(kinds.CSI_NODE).items,
-        client.list(kinds.PERSISTENT_VOLUME).items,
-        client.list(kinds.DAEMON_SET).items,
-        (item for item, _container in list_controllers(client, driver)),
-    )
-    first = next(dependents, "")
-    return (shared, first) if first else ([], "")
 
 
 def _list_volumes(client: Client) -> Iterator[tuple[dict[str, Any], ...]]:

@@ -12,7 +12,7 @@ any owner, and by volumes that were mounted through it.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..catalog import in_tree
@@ -105,36 +105,6 @@ def explain_begun_handover(driver: Driver, replaced: str) -> str:
         "Finish it first: ansible-playbook -i inventory.yml kubewin.csi.handover -e "
         f"kubewin_drivers={driver.key} -e kubewin_handover=to_kubewin -e kubewin_replace={shlex.quote(replaced)}"
     )
-
-
-def find_dependents(
-    driver: Driver,
-    nodes: Sequence[Mapping[str, Any]],
-    csi_nodes: Iterable[Mapping[str, Any]],
-    volumes: Iterable[Mapping[str, Any]],
-    daemon_sets: Iterable[Mapping[str, Any]],
-    controllers: Iterable[Mapping[str, Any]],
-) -> Iterator[str]:
-    """What relies on the CSIDriver and the feature states of a driver besides our node plugin, as text.
-
-    nodes: of Windows, whose registration is our plugin's. controllers: Deployments of the driver. All arguments are objects as the
-    API returns them. Without its CSIDriver, a driver that attaches nothing waits for attachments, on Linux nodes too.
-    """
-    windows = {node["metadata"]["name"] for node in nodes}
-    for item in controllers:
-        yield f"Deployment {item['metadata']['namespace']}/{item['metadata']['name']}"
-    for item in daemon_sets:
-        observed = ObservedDaemonSet.from_object(item)
-        provides = driver.name in observed.registered_folders or observed.is_node_plugin_of(driver.name)
-        if provides and observed.managed_by != MANAGER:
-            yield f"DaemonSet {observed.namespace}/{observed.name}"
-    for item in csi_nodes:
-        entries = (item.get("spec") or {}).get("drivers") or ()
-        if item["metadata"]["name"] not in windows and any(entry.get("name") == driver.name for entry in entries):
-            yield f"Node {item['metadata']['name']}, which has registered the driver"
-    for item in volumes:
-        if _is_volume_of(driver, item.get("spec") or {}):
-            yield f"PersistentVolume {item['metadata']['name']}"
 
 
 def _is_volume_of(driver: Driver, source: Mapping[str, Any]) -> bool:

@@ -26,13 +26,12 @@ PLUGINS = "/apis/apps/v1/namespaces/csi/daemonsets"
 class Cluster(ObjectStore):
     """A cluster with two node plugins and a Windows node.
 
-    renewed: path of a Lease that another run renews all the time. later: objects that others write after the first deletion.
+    renewed: path of a Lease that another run renews all the time.
     """
 
     def __init__(self, renewed: str = "") -> None:
         super().__init__()
         self.renewed, self.deleted, self.used_later = renewed, list[str](), False
-        self.later: dict[str, dict[str, Any]] = {}
         labels = {"kubernetes.io/os": "windows"}
         self.things["/api/v1/nodes/win-1"] = {"metadata": {"name": "win-1", "labels": labels}}
         for key in ("smb", "vsphere"):
@@ -60,7 +59,6 @@ class Cluster(ObjectStore):
         if method == "DELETE":
             response = super().request(method, path, body, **params)
             self.deleted.append(path)
-            self.things |= self.later
             return response
         return super().request(method, path, body, **params)
 
@@ -87,7 +85,7 @@ def test_what_a_removal_kept_for_others_is_no_second_installation() -> None:
     cluster.things[f"/apis/storage.k8s.io/v1/csidrivers/{DRIVERS['smb'].name}"] = {"metadata": metadata}
     assert prepare()._choose_drivers(client_of(cluster)) == ["vsphere"]
     del cluster.things[f"{PLUGINS}/vsphere"]
-    assert prepare()._choose_drivers(client_of(cluster)) == ["smb"]
+    assert prepare()._choose_drivers(client_of(cluster)) == []
 
 
 def test_plugins_that_nothing_uses_and_no_other_run_changes_are_removed() -> None:
@@ -160,60 +158,36 @@ def test_a_removal_that_is_refused_before_its_first_change_has_no_lines() -> Non
 
 STORAGE = "/apis/storage.k8s.io/v1"
 SMB = DRIVERS["smb"]
-PLUGIN = {"metadata": {"namespace": "kube-system", "name": "csi-smb-node"}, "spec": {"selector": {}, "template": {"spec": {
-    "containers": [{"name": "r", "args": [f"--kubelet-registration-path=/var/lib/kubelet/plugins/{SMB.name}/csi.sock"]}]}}}}  # fmt: skip
-DEPENDENTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "Deployment kube-system/csi-smb-controller": (
-        "/apis/apps/v1/namespaces/kube-system/deployments/csi-smb-controller",
-        {"metadata": {"namespace": "kube-system", "name": "csi-smb-controller"}, "spec": {"template": {"spec": {}}}},
-    ),
-    "DaemonSet kube-system/csi-smb-node": (f"{PLUGINS}/csi-smb-node", PLUGIN),
-    "Node linux-1, which has registered the driver": (
-        f"{STORAGE}/csinodes/linux-1",
-        {"metadata": {"name": "linux-1"}, "spec": {"drivers": [{"name": SMB.name}]}},
-    ),
-    "PersistentVolume pv-share": (
-        "/api/v1/persistentvolumes/pv-share",
-        {"metadata": {"name": "pv-share"}, "spec": {"csi": {"driver": SMB.name}}},
-    ),
-}
 
 
-@pytest.mark.parametrize("late", [False, True], ids=["from the beginning", "since the plugin's pods ended"])
-@pytest.mark.parametrize("dependent", DEPENDENTS)
-def test_a_csi_driver_stays_on_which_another_installation_relies(dependent: str, late: bool) -> None:
+def test_a_csi_driver_stays_for_other_installations_with_the_command_that_deletes_it() -> None:
     cluster, action = _with_csi_driver(), prepare()
-    path, thing = DEPENDENTS[dependent]
-    (cluster.later if late else cluster.things)[path] = thing
     action._remove(client_of(cluster), {"drivers": ["smb"], "csi_proxy": False})
     assert cluster.deleted == [f"{PLUGINS}/smb"]
     action.sum_up()
-    assert f"kept: CSIDriver {SMB.name}, because {dependent} relies on it" in action.result["lines"]
+    kept = f"kept: CSIDriver {SMB.name}, since other installations of the driver may rely on it; if there is none: "
+    assert f"{kept}kubectl delete csidrivers {SMB.name}" in action.result["lines"]
 
     again = prepare()
     again._remove(client_of(cluster), {"drivers": ["smb"], "csi_proxy": False})
     again.sum_up()
-    assert again.result["lines"] == [f"kept: CSIDriver {SMB.name}, because {dependent} relies on it"]
+    assert again.result["lines"] == [f"{kept}kubectl delete csidrivers {SMB.name}"]
+    assert again.result["changed"] is False
 
 
-def test_a_csi_driver_stays_that_another_installer_changed_meanwhile() -> None:
-    """It may create its controller only after this run looked for one."""
-    cluster, action = _with_csi_driver(), prepare()
-    path = f"{STORAGE}/csidrivers/{SMB.name}"
-    metadata = {**cluster.things[path]["metadata"], "resourceVersion": "2", "labels": {"helm.sh/chart": "csi-smb"}}
-    cluster.later[path] = {"metadata": metadata}
-    with pytest.raises(ClusterError) as caught:
-        action._remove(client_of(cluster), {"drivers": ["smb"], "csi_proxy": False})
-    assert (caught.value.reason, cluster.deleted) == ("conflict", [f"{PLUGINS}/smb"])
-
-
-def test_a_csi_driver_goes_with_the_only_plugin_of_its_driver() -> None:
-    cluster, action = _with_csi_driver(), prepare()
-    entry = {"metadata": {"name": "win-1"}, "spec": {"drivers": [{"name": SMB.name}]}}
-    cluster.things[f"{STORAGE}/csinodes/win-1"] = entry
-    action._remove(client_of(cluster), {"drivers": ["smb"], "csi_proxy": False})
-    assert cluster.deleted == [f"{PLUGINS}/smb", f"{STORAGE}/csidrivers/{SMB.name}"]
-    assert action.result["kept"] == []
+def test_the_feature_states_stay_and_the_record_of_a_hand_over_goes() -> None:
+    cluster, action = Cluster(), prepare()
+    labels = cluster.things[f"{PLUGINS}/vsphere"]["metadata"]["labels"]
+    states = DRIVERS["vsphere"].feature_states
+    assert states is not None
+    for name in (states.name, "kubewin-replaced-vsphere"):
+        metadata = {"namespace": "csi", "name": name, "uid": name, "resourceVersion": "1", "labels": labels}
+        # Of all namespaces.
+        cluster.things[f"/api/v1/configmaps/{name}"] = {"metadata": metadata}
+    action._remove(client_of(cluster), {"drivers": ["vsphere"], "csi_proxy": False})
+    assert [item["name"] for item in action.result["objects"]] == ["vsphere", "kubewin-replaced-vsphere"]
+    (kept,) = action.result["kept"]
+    assert kept.endswith(f"kubectl -n csi delete configmaps {states.name}")
 
 
 def _with_csi_driver() -> Cluster:
