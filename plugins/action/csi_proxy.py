@@ -29,7 +29,7 @@ from ..plugin_utils.windows import model, observe, plan, prove
 from ..plugin_utils.windows.action import WindowsAction
 from ..plugin_utils.windows.cluster_node import ClusterNode
 from ..plugin_utils.windows.control import WaitLimits
-from ..plugin_utils.windows.desired import CSI_PROXY, build_desired, check_path
+from ..plugin_utils.windows.desired import CSI_PROXY, build_desired
 from ..plugin_utils.windows.errors import ChangeRefusedError, NodeError
 from ..plugin_utils.windows.lock import NodeLock, make_lock_owner
 from ..plugin_utils.windows.node import WindowsHost
@@ -40,8 +40,6 @@ _REMAINDER = "The next run continues it, restores the label and uncordons the No
 class ActionModule(WindowsAction):
     argument_spec: ClassVar[ArgumentSpec] = {**CLUSTER_ARG_SPEC, **CSI_PROXY}
     task_options = CLUSTER_ARG_SPEC.keys() | {"unchanged"}
-    # By planned driver that changes its mode and counts its volumes in use in files. Shares have no VolumeAttachment.
-    _switches: Mapping[str, Mapping[str, Any]] = {}
     _lock: NodeLock | None = None
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -64,7 +62,6 @@ class ActionModule(WindowsAction):
     def read_run(self, task_vars: Mapping[str, Any]) -> dict[str, Any]:
         """Whether a planned driver uses csi-proxy on this host, and what the inputs decide."""
         host, plans = str(task_vars["inventory_hostname"]), read_plans(task_vars)
-        self._switches = {plan.title: plan.switch for plan in plans if plan.switch and plan.switch["counters"]}
         matched = (task_vars.get("kubewin_nodes") or {}).get("matched") or {}
         # Before its Node is known by what the host reports, its name decides.
         node = matched.get(host) or read_variable(self._templar, task_vars, "kubewin_node_name") or host
@@ -96,9 +93,7 @@ class ActionModule(WindowsAction):
             return self._require_unchanged(node, desired, options)
         check = bool(self._task.check_mode)
         if not options["node"]:
-            planned = self._converge(node, desired, options, check=check)
-            self._refuse_mode_change(node, planned)
-            return planned
+            return self._converge(node, desired, options, check=check)
         with self._cluster({}):
             # The run has read the Node before, so an API server that does not answer restarts.
             client = connect(options, connect_for=float(options["api_timeout"]))
@@ -121,26 +116,6 @@ class ActionModule(WindowsAction):
         changed = result["changed"] or cluster_node.changed
         marks = {"name": options["node"], "labelled": serves or (labelled and desired.state == "present")}
         return {**result, "plan": steps, "diff": planned["diff"], "changed": changed, "node": marks}
-
-    def _refuse_mode_change(self, node: WindowsHost, planned: Mapping[str, Any]) -> None:
-        """NodeError if a planned change of mode would lose volumes. planned: what the task would return."""
-        problems = []
-        for driver, switch in self._switches.items():
-            path = switch["counters"]
-            references = observe.list_references(node, check_path(path, "reference_counters"))
-            if references:
-                problems.append(
-                    f"{driver} has {len(references)} volumes in use, by its files below {path} "
-                    f"({references[0]}), expected none before it changes from {switch['from']} to {switch['to']}."
-                )
-        if problems:
-            raise NodeError(
-                "in_use",
-                " ".join(problems),
-                remedy="Drain the node (kubectl drain), wait until the files are deleted, and run again. If no pod on the node "
-                "uses a share, the files are stale: delete them.",
-                result=dict(planned),
-            )
 
     def _change(
         self, node: WindowsHost, desired: model.Desired, options: dict[str, Any], planned: dict[str, Any],

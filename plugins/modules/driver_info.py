@@ -85,10 +85,6 @@ driver_plan:
     platform:
       description: Platform of the cluster, V(openshift), V(aks), V(eks), V(gke) or V(rke2), empty if none was detected.
       type: str
-    switch:
-      description: Change of mode of the running node plugin, with C(from), C(to), C(drain) (whether the node must have no volume) and
-        C(counters) (directory on the hosts with a file for each volume in use); null if the mode stays.
-      type: dict
     deployable:
       description: Whether there is no blocker.
       type: bool

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""SMB goes back to csi-proxy only without its shares on a node, and csi-proxy leaves only when nothing needs it.
+"""SMB goes back to csi-proxy only after its removal, and csi-proxy leaves only when nothing needs it.
 
 One lab of two Windows nodes with SMB as a HostProcess container. The tests follow one another.
 """
@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
-from integration.changes import PODS, mode, plugins
+from integration.changes import mode, plugins
 from integration.kube import also_holds, writes
 from integration.playbooks import Run, play
 from lab import handle
@@ -61,45 +61,18 @@ def services(lab: Lab) -> dict[str, list[str]]:
     return found
 
 
-def test_smb_cannot_change_back_while_a_pod_uses_a_share_or_a_counter_shows_one(shares: Lab) -> None:
+def test_smb_returns_to_csi_proxy_only_after_its_removal_and_csi_proxy_must_then_stay(shares: Lab) -> None:
     pods, size = plugins(shares, SMB), shares.audit_size()
-    share = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "share"},
-        "spec": {
-            "nodeName": "win-2",
-            "containers": [{"name": "app", "image": "app:1"}],
-            "volumes": [{"name": "data", "csi": {"driver": SMB.name}}],
-        },
-    }
-    shares.api.post(PODS, share)
     refused = enable(shares, "--tags", "driver", smb_csi_mode="csi_proxy")
-    shares.api.gone(f"{PODS}/share")
-    eventually(lambda: not shares.api.ok(f"{PODS}/share"), "the pod is gone")
     assert refused.code != 0
     message = refused.summary["failure"]
-    assert "Node win-2" in message
-    assert "pod default/share (inline volume data)" in message
-    assert "kubectl drain win-2" in message
-    assert "win-1" not in message
-
-    # The cluster knows of no volume any more, but the driver on the host does.
-    counter = rf"{SMB.counters}\files.example.com\share\092f1413e6c1d03af8b5da6f44619af8"
-    shares.agent("win-2").control("plant", files={counter: {"text": r"\\files.example.com\share"}})
-    refused = enable(shares, "--tags", "driver", smb_csi_mode="csi_proxy")
-    shares.agent("win-2").control("plant", files={counter: None})
-    assert refused.code != 0
-    message = refused.summary["failure"]
-    assert "win-2" in message
-    assert counter in message
-    assert "win-1" not in message
+    assert "it runs in mode host_process and cannot change to csi_proxy" in message
+    assert "kubewin.csi.remove -e kubewin_drivers=smb" in message
     assert writes(shares, size) == []
-    assert mode(shares, SMB) == "host_process"
     assert plugins(shares, SMB) == pods
 
-
-def test_without_shares_smb_returns_to_csi_proxy_which_must_then_stay(shares: Lab) -> None:
+    removed = remove(shares, kubewin_drivers="smb", kubewin_remove_csi_proxy="no")
+    assert removed.code == 0, removed.screen
     run = enable(shares, "--tags", "driver", smb_csi_mode="csi_proxy")
     assert run.code == 0, run.screen
     assert mode(shares, SMB) == "csi_proxy"

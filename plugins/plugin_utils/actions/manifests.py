@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from ..catalog.base import Driver, ModeRule
 from ..drivers import declared
 from ..drivers.observe import read_snapshot
-from ..drivers.observed_uses import read_uses
 from ..drivers.plan import DriverPlan, plan_driver
 from ..drivers.plan_inputs import TEMPLATE_OPTIONS, DriverRequest
 from ..kube.client import Client
@@ -42,11 +41,7 @@ def render(rule: ModeRule, settings: Mapping[str, Any]) -> str:
 
 def plan_objects(client: Client, driver: Driver, request: DriverRequest) -> tuple[DriverPlan, str]:
     """Plan a driver and render its objects, empty text if they cannot be deployed. Raises ClusterError."""
-    observed = read_snapshot(client, driver, request)
-    planned = plan_driver(driver, request, observed)
-    if planned.change is not None and planned.change.drain:
-        # Volumes are read only if they matter: that takes every pod of the cluster.
-        planned = plan_driver(driver, request, replace(observed, in_use=read_uses(client, driver)))
+    planned = plan_driver(driver, request, read_snapshot(client, driver, request))
     return planned, render(planned.rule, planned.settings) if planned.rule and planned.deployable else ""
 
 

@@ -97,12 +97,10 @@ class GateReport:
 
 @dataclass(frozen=True, slots=True)
 class PlannedDriver:
-    """What the playbook uses of RV(driver_plan) and RV(definition) of driver_info. switch: of a mode."""
+    """What the playbook uses of RV(driver_plan) and RV(definition) of driver_info."""
 
     driver: str
-    title: str
     pipes: Sequence[str]
-    switch: Mapping[str, Any] | None
     unselected_nodes: Sequence[str]
     findings: Sequence[Finding]
     definition: str
@@ -112,9 +110,7 @@ class PlannedDriver:
         plan = result["driver_plan"]
         return cls(
             driver=plan["driver"],
-            title=plan["title"],
             pipes=plan["pipes"],
-            switch=plan["switch"],
             unselected_nodes=plan["unselected_nodes"],
             findings=[Finding(**finding) for finding in plan["findings"]],
             definition=result["definition"],

@@ -248,9 +248,8 @@ class Driver:
     a class makes volumes for Windows, empty when the driver mounts shares. capabilities: what its node plugin supports.
     platform_daemonsets: by platform, the
     DaemonSet with which it brings this driver to Windows nodes itself. avoid_nodes: by label, the values of Nodes that it
-    keeps away from. prerequisites: what is required but not visible in the cluster. drain_to: modes to which a node
-    may be switched only without volumes of this driver on it. counters: directory on a host where its HostProcess mode
-    keeps a file for each volume in use, empty where it keeps none. advisories: published weaknesses of releases.
+    keeps away from. prerequisites: what is required but not visible in the cluster. fixed_modes: modes to which a node
+    plugin that runs in another one cannot change. advisories: published weaknesses of releases.
     known_issues: errors without a released fix. handle: the pattern of its volume handles, with the groups zone, region and
     account (a project or subscription) of the volume; empty where every handle may be one. default_file_system: of volumes whose
     class names none, where its platform hides the arguments of its provisioner. disk_types: those that only some machine types attach.
@@ -284,8 +283,7 @@ class Driver:
     platform_daemonsets: Mapping[str, str] = field(default_factory=dict)
     avoid_nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     prerequisites: tuple[str, ...] = ()
-    drain_to: tuple[Mode, ...] = ()
-    counters: str = ""
+    fixed_modes: tuple[Mode, ...] = ()
     advisories: tuple[Advisory, ...] = ()
     known_issues: tuple[KnownIssue, ...] = ()
     handle: str = ""

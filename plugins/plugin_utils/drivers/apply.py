@@ -15,7 +15,7 @@ from ..kube.apply import Applier, Outcome
 from ..kube.client import Client
 from ..kube.definitions import find_daemon_set
 from ..kube.errors import ClusterError
-from ..kube.labels import MODE, build_selector, is_absent_or_ours
+from ..kube.labels import MODE, is_absent_or_ours
 from ..kube.permissions import find_missing_rules
 from .observed_uses import read_uses
 from .rollout.apply import FailedTemplate, Notify, Roller, RollResult, hold_lease
@@ -23,6 +23,7 @@ from .rollout.decide import RollOptions, RollState, RollStep, find_state, list_r
 from .rollout.evaluate import GateRules, evaluate
 from .rollout.observe import RolloutTarget, RolloutView
 from .rollout.snapshot import RolloutHost, hash_template
+from .uses import explain_fixed_mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,8 @@ def plan(client: Client, request: DeployRequest) -> DeployPlan:
     live = None if change.action == "create" else client.get(kinds.DAEMON_SET, request.name, request.namespace)
     if live is None or not is_absent_or_ours(live) or (change.action == "none" and _is_rolled_out(live)):
         return DeployPlan(request.definitions, outcome, options)
+    if refusal := explain_fixed_mode(request.driver, _read_mode(live), _read_mode(request.plugin)):
+        raise ClusterError(f"DaemonSet {request.namespace}/{request.name}: {refusal}. Remove it first.", "roll_refused")
     view = _make_view(client, request)
     view.load()
     picture = view.picture({**live, "spec": change.after["spec"]})
@@ -106,8 +109,7 @@ def plan(client: Client, request: DeployRequest) -> DeployPlan:
         outcome = Applier(client).plan(other_definitions)
         return DeployPlan(other_definitions, outcome, options, state)
     if state.old or not same_template:
-        kept = _find_kept(client, request)
-        refused = list_refusals(picture, evaluation, state, kept, lambda: read_uses(client, request.driver))
+        refused = list_refusals(picture, evaluation, state, lambda: read_uses(client, request.driver))
         refused += _find_missing_access(client, request.namespace) if state.old else ()
         if refused:
             raise ClusterError("\n".join(refused), "roll_refused")
@@ -149,7 +151,6 @@ def deploy(client: Client, request: DeployRequest, notify: Notify, applied: Call
             lambda: _make_view(bound, request),
             request.plugin,
             deploy_plan.options,
-            lambda: _find_kept(bound, request),
             notify,
         )
         return replace(deployment, roll=roller.run(after))
@@ -168,20 +169,6 @@ def _apply(client: Client, deploy_plan: DeployPlan, applied: Callable[[Outcome],
 
 def _make_view(client: Client, request: DeployRequest) -> RolloutView:
     return RolloutView(client, RolloutTarget(request.driver, request.namespace, request.name), request.hosts)
-
-
-def _find_kept(client: Client, request: DeployRequest) -> dict[str, str]:
-    """Nodes whose plugin must not change its mode now: those with volumes of a driver that cannot take them along."""
-    driver, mode = request.driver, _read_mode(request.plugin)
-    if mode not in driver.drain_to:
-        return {}
-    pods = client.list(kinds.POD, request.namespace, label_selector=build_selector(request.plugin)).items
-    changing = {pod["spec"].get("nodeName") for pod in pods if _read_mode(pod) not in ("", mode)}
-    kept: dict[str, str] = {}
-    for node, sign in read_uses(client, driver) if changing else ():
-        if node in changing:
-            kept.setdefault(node, f"volumes of {driver.name} are in use, which mode {mode} cannot take over: {sign}")
-    return kept
 
 
 def _is_rolled_out(live: Mapping[str, Any]) -> bool:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..base.findings import Finding, blocker, note
-from ..base.grouped import group_values
 from ..base.stored import serialize
 from ..catalog.base import Driver, ModeRule
 from ..catalog.versions import Version, parse
@@ -19,63 +18,36 @@ from . import options, ownership, prerequisites
 from .plan_inputs import DriverController, DriverRequest, DriverSnapshot
 from .release import ReleaseChoice, choose_release
 from .template_settings import make_settings
-
-# Volumes in use that a finding names for a Node.
-_SHOWN = 10
+from .uses import explain_fixed_mode
 
 
-@dataclass(frozen=True, slots=True)
-class ModeChange:
-    """From which mode to which. drain: only without volumes of the driver on a node. counters: the files with which its hosts count them."""
-
-    former: str
-    mode: str
-    drain: bool
-    counters: str
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"from": self.former, "to": self.mode, "drain": self.drain, "counters": self.counters}
-
-
-def find_mode_change(
+def check_mode_change(
     driver: Driver, rule: ModeRule | None, snapshot: DriverSnapshot, namespace: str
-) -> ModeChange | None:
-    """The change of mode that a plan means for the DaemonSet of ours that runs, None when there is none."""
+) -> Iterator[Finding]:
+    """What a change of the mode means for the DaemonSet of ours that runs."""
     if rule is None:
-        return None
+        return
     for observed in snapshot.daemon_sets:
         is_ours = observed.managed_by == MANAGER and (observed.namespace, observed.name) == (
             namespace,
             driver.daemonset,
         )
-        if is_ours and observed.mode and observed.mode != rule.mode:
-            drain = rule.mode in driver.drain_to
-            return ModeChange(observed.mode, rule.mode, drain, driver.counters if drain else "")
-    return None
-
-
-def check_mode_change(driver: Driver, change: ModeChange | None, snapshot: DriverSnapshot) -> Iterator[Finding]:
-    """What has to be known, or done, before a mode changes."""
-    if change is None:
-        return
-    subject = f"{driver.title} node plugin"
-    if change.drain:
-        for node, signs in sorted(group_values(snapshot.in_use).items()):
-            omission = f" and {len(signs) - _SHOWN} more" if len(signs) > _SHOWN else ""
-            message = (
-                f"it cannot change from {change.former} to {change.mode} there while volumes of {driver.name} are in "
-                f"use, because the mode {change.mode} does not see the mounts and reference counts of the other: "
-                f"{', '.join(signs[:_SHOWN])}{omission}"
+        if not is_ours or observed.mode in ("", rule.mode):
+            continue
+        if refusal := explain_fixed_mode(driver, observed.mode, rule.mode):
+            remedy = (
+                f"set {driver.key}_csi_mode to {observed.mode}; or remove the node plugin, which needs all volumes unmounted, and run again: "
+                f"ansible-playbook -i inventory.yml kubewin.csi.remove -e kubewin_drivers={driver.key}"
             )
-            remedy = f"move or scale down these workloads (kubectl drain {node}), wait until the volumes are unmounted, and run again"
-            yield blocker("CSI-D70", f"Node {node}", message, remedy)
-    if change.former == "csi_proxy":
-        message = f"changes from {change.former} to {change.mode}, node by node; csi-proxy stays on the hosts"
-        remedy = "once nothing mounts its pipes, remove it: remove.yml with kubewin_remove_csi_proxy=true"
-    else:
-        message = f"changes from {change.former} to {change.mode}, node by node, and only where csi-proxy serves"
-        remedy = "none; a node where csi-proxy does not serve blocks the change"
-    yield note("CSI-D71", subject, message, remedy)
+            yield blocker("CSI-D70", f"DaemonSet {namespace}/{driver.daemonset}", refusal, remedy)
+            return
+        if observed.mode == "csi_proxy":
+            message = f"changes from {observed.mode} to {rule.mode}, node by node; csi-proxy stays on the hosts"
+            remedy = "once nothing mounts its pipes, remove it: remove.yml with kubewin_remove_csi_proxy=true"
+        else:
+            message = f"changes from {observed.mode} to {rule.mode}, node by node, and only where csi-proxy serves"
+            remedy = "none; a node where csi-proxy does not serve blocks the change"
+        yield note("CSI-D71", f"{driver.title} node plugin", message, remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +55,7 @@ class DriverPlan:
     """What would be deployed, and what is in the way.
 
     settings: what the templates read, empty when refused. nodes: all Windows Nodes; unselected_nodes: those that the
-    driver's selector leaves out. change: of the mode that runs now.
+    driver's selector leaves out.
     """
 
     driver: Driver
@@ -96,7 +68,6 @@ class DriverPlan:
     nodes: tuple[str, ...]
     unselected_nodes: tuple[str, ...] = ()
     platform: str = ""
-    change: ModeChange | None = None
 
     @property
     def deployable(self) -> bool:
@@ -148,7 +119,6 @@ class DriverPlan:
             "daemonset": self.driver.daemonset,
             "pipes": list(self.rule.all_pipes) if self.rule else [],
             "platform": self.platform,
-            "switch": self.change.as_dict() if self.change else None,
             "deployable": self.deployable,
             "refusal": self.refusal,
             "summary": self.summary(),
@@ -190,8 +160,7 @@ def plan_driver(driver: Driver, desired: DriverRequest, snapshot: DriverSnapshot
             findings.append(prerequisites.note_missing_priority(driver, namespace))
         findings += prerequisites.check_storage_class(rendered["storage_class"], snapshot.storage_class, driver)
         findings += prerequisites.check_parameters(desired, rendered["storage_class"], driver)
-    change = find_mode_change(driver, choice.rule, snapshot, namespace)
-    findings += check_mode_change(driver, change, snapshot)
+    findings += check_mode_change(driver, choice.rule, snapshot, namespace)
     selected = {node.name for node in snapshot.nodes}
     return DriverPlan(
         driver=driver,
@@ -204,7 +173,6 @@ def plan_driver(driver: Driver, desired: DriverRequest, snapshot: DriverSnapshot
         nodes=nodes,
         unselected_nodes=tuple(name for name in nodes if name not in selected),
         platform=ownership.detect_platform(snapshot),
-        change=change,
     )
 
 

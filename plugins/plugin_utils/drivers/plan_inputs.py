@@ -100,9 +100,8 @@ class DriverSnapshot:
     feature_states: data of the feature-state map by namespace, None when absent; no entry where it was not read. missing_access: rules
     this account lacks, as text; access_commands: the commands that bind the roles with them. openshift: "4.20.3", empty for other
     clusters or if not read. privileged: whether the plugin's account may use OpenShift's SCC privileged, None if not read or not
-    permitted. replacing: a hand-over to ours that was begun and not finished, as "namespace/name" of what it replaces. in_use: Windows
-    nodes with volumes of the driver, each with its evidence; read only if a plan needs it. registered: Windows nodes whose kubelet has registered
-    the driver; read only if a DaemonSet without a Ready pod claims to provide it.
+    permitted. replacing: a hand-over to ours that was begun and not finished, as "namespace/name" of what it replaces.
+    registered: Windows nodes whose kubelet has registered the driver; read only if a DaemonSet without a Ready pod claims to provide it.
     """
 
     kubernetes: str
@@ -118,5 +117,4 @@ class DriverSnapshot:
     openshift: str = ""
     privileged: bool | None = None
     replacing: str = ""
-    in_use: tuple[tuple[str, str], ...] = ()
     registered: tuple[str, ...] = ()

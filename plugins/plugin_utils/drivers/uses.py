@@ -95,6 +95,13 @@ def explain_refusal(driver: Driver, uses: Sequence[VolumeUse]) -> str:
     )
 
 
+def explain_fixed_mode(driver: Driver, former: str, mode: str) -> str:
+    """Why a node plugin that runs in one mode cannot change to another one, empty where it can."""
+    if mode in (former, "") or mode not in driver.fixed_modes:
+        return ""
+    return f"it runs in mode {former} and cannot change to {mode}, which does not see the mounts and reference counts of that mode"
+
+
 def explain_begun_handover(driver: Driver, replaced: str) -> str:
     """Why the driver must stay whose hand-over from another node plugin is not finished, and what to do; empty without one."""
     if not replaced:

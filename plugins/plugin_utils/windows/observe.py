@@ -306,12 +306,6 @@ def find_running_services(node: WindowsHost, names: Sequence[str]) -> tuple[str,
     return tuple(name for name, status in statuses.items() if status and status.state != model.STOPPED)
 
 
-def list_references(node: WindowsHost, directory: str) -> tuple[str, ...]:
-    """The files below a directory in which a driver keeps count of its volumes; empty when there is none, or no directory."""
-    answers = node.ask([("references", builtin("dir", directory, switches="/b /s /a-d"))])
-    return parse.read_names(answers.text("references"))
-
-
 def list_smb_mappings(node: WindowsHost, *, uses_smb: bool) -> tuple[tuple[str, str, int], ...] | None:
     """(local, remote, status) of the global SMB mappings of the host; status 0 is connected. None: they cannot be read.
 

@@ -147,9 +147,8 @@ DRIVER = base.Driver(
         "an SMB server that the nodes reach on port 445; names below svc.cluster.local do not resolve there",
         "the root of a share as source, and one credential for each server on a node (Windows error 1219)",
     ),
-    drain_to=("csi_proxy",),
     # pkg/mounter/refcounter_windows.go; the csi-proxy form has its C:\\csi in the plugin directory and would count anew.
-    counters="C:\\csi\\smbmounts",
+    fixed_modes=("csi_proxy",),
     advisories=(
         base.Advisory(
             "CVE-2026-3865",

@@ -30,7 +30,6 @@ from ...kube.node import ObservedNode
 from ...kube.pod import is_owned_by
 from ...kube.quiesce import plan_cordon, plan_uncordon, wait_until_idle
 from ..observe import read_begun_handover
-from ..observed_uses import read_uses
 from ..ownership import detect_platform_of_nodes, find_owner
 from ..plan_inputs import name_record
 from ..rollout.scheduling import explain_exclusion
@@ -125,7 +124,6 @@ class HandoverExecutor:
             begun=record_of.get("replaced", ""),
             replaced_nodes=tuple(sorted({str(pod["spec"]["nodeName"]) for pod in self.list_replaced_pods()})),
             waiting="" if waiting is None else waiting.node,
-            uses=read_uses(client, driver) if driver.drain_to else (),
         )
 
     def _read_side(self, item: Mapping[str, Any], nodes: Sequence[ObservedNode]) -> HandoverSide:

@@ -32,7 +32,7 @@ from ...kube.errors import ClusterError
 from ...kube.labels import HANDOVER, MANAGED_BY, MANAGER, PART_OF
 from ..ownership import Owner, describe_owner
 from ..plan_inputs import RECORD_SCHEMA, name_record
-from ..uses import VolumeUse, list_csi_proxy_pipes
+from ..uses import explain_fixed_mode, list_csi_proxy_pipes
 
 Direction = Literal["to_platform", "to_kubewin"]
 
@@ -75,8 +75,7 @@ class HandoverState:
     """What a hand-over is decided from.
 
     ours: None where it is not installed; as it would be where it is still to come. theirs: the others that serve the
-    driver. begun: what a hand-over to ours has begun to replace, "namespace/name". uses: volumes
-    of the driver on Windows nodes.
+    driver. begun: what a hand-over to ours has begun to replace, "namespace/name".
     """
 
     driver: Driver
@@ -86,7 +85,6 @@ class HandoverState:
     begun: str = ""
     replaced_nodes: tuple[str, ...] = ()
     waiting: str = ""
-    uses: tuple[VolumeUse, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +151,10 @@ def _plan_handover_to_platform(state: HandoverState, replace: str) -> Handover:
             "Extend it to them, or move workloads with volumes away from them and exclude them from this collection's "
             "DaemonSet",
         )
-    if refusal := _explain_drain(state, own_side.mode, other_side.mode, nodes):
-        return _refuse(refusal)
+    if refusal := explain_fixed_mode(driver, own_side.mode, other_side.mode):
+        return _refuse(
+            f"DaemonSet {own_side.path}: {refusal}. Remove it first, once no volume of {driver.name} is in use"
+        )
     done = tuple(name for name in state.nodes if name not in nodes and name not in other_side.exclusions)
     line = f"from {own_side.path} of this collection to DaemonSet {other_side.path}, {describe_owner(other_side.owner)}"
     return Handover(nodes, done, other_side, lines=(line,))
@@ -211,8 +211,8 @@ def _plan_handover_to_kubewin(state: HandoverState, replace: str) -> Handover:
             "node plugin. If the label kubewin.io/csi-proxy is missing, first run enable_csi with the tag proxy for "
             "their hosts",
         )
-    if named is not None and (refusal := _explain_drain(state, named.mode, own_side.mode, nodes)):
-        return _refuse(refusal)
+    if named is not None and (refusal := explain_fixed_mode(driver, named.mode, own_side.mode)):
+        return _refuse(f"DaemonSet {replace}: {refusal}. Set {driver.key}_csi_mode to {named.mode}")
     done = tuple(name for name in state.nodes if name not in nodes and name not in own_side.exclusions)
     owner_text = f", {describe_owner(named.owner)}" if named is not None else " (begun before)"
     line = f"from DaemonSet {replace}{owner_text} to {own_side.path} of this collection"
@@ -222,19 +222,6 @@ def _plan_handover_to_kubewin(state: HandoverState, replace: str) -> Handover:
 def _describe_candidates(state: HandoverState) -> str:
     candidates = [f"{side.path} ({describe_owner(side.owner)})" for side in state.theirs]
     return f"; there is {', '.join(candidates)}" if candidates else f"; nothing provides {state.driver.name} there"
-
-
-def _explain_drain(state: HandoverState, before: str, after: str, nodes: Sequence[str]) -> str:
-    """Why a change of mode needs nodes without volumes, empty where it does not."""
-    if before == after or after not in state.driver.drain_to:
-        return ""
-    used = [f"{use.node}: {use.evidence}" for use in state.uses if use.node in nodes]
-    if not used:
-        return ""
-    return (
-        f"{state.driver.title} can change from {before} to {after} only on nodes without its volumes, found "
-        f"{'; '.join(used)}. Move these workloads first"
-    )
 
 
 def _refuse(why: str) -> Handover:

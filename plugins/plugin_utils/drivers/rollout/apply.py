@@ -94,14 +94,10 @@ def describe_nodes(state: RollState, evaluation: Evaluation) -> list[dict[str, s
 
 
 def roll_pods(
-    view: RolloutView, options: RollOptions, rules: GateRules, find_kept: Callable[[], Mapping[str, str]],
-    delete: Callable[[PodFacts], bool], notify: Notify, clock: Callable[[], float] = time.monotonic,
+    view: RolloutView, options: RollOptions, rules: GateRules, delete: Callable[[PodFacts], bool], notify: Notify,
+    clock: Callable[[], float] = time.monotonic,
 ) -> RollResult:  # fmt: skip
-    """Replace pods until the update is finished, or must stop or be restored.
-
-    find_kept: reads the Nodes whose plugin must not be replaced now, with the reason. delete: deletes a pod; False if it changed since it
-    was read.
-    """
+    """Replace pods until the update is finished, or must stop or be restored. delete: deletes a pod; False if it changed since it was read."""
     since: dict[str, float] = {}
     deleted: set[str] = set()
     replaced: list[str] = []
@@ -122,14 +118,9 @@ def roll_pods(
             step = decide(explained, evaluation, state, options, waited)
         progress.report(state, evaluation, waited)
         if step.kind == "replace":
-            kept = find_kept()
-            refused = [f"{name}: {kept[name]}" for name in step.nodes if name in kept]
-            if refused:
-                step = RollStep("stop", nodes=step.nodes, message="; ".join(refused))
-            else:
-                deleted_pods = [pod for pod in step.pods if delete(pod)]
-                deleted.update(pod.uid for pod in deleted_pods)
-                replaced += [pod.node for pod in deleted_pods]
+            deleted_pods = [pod for pod in step.pods if delete(pod)]
+            deleted.update(pod.uid for pod in deleted_pods)
+            replaced += [pod.node for pod in deleted_pods]
         if step.kind not in ("wait", "replace"):
             return RollResult(step, state, tuple(replaced))
     raise AssertionError("a rollout is watched until it ends")
@@ -213,16 +204,15 @@ def hold_lease(client: Client, namespace: str, name: str, notify: Notify, wait_t
 class Roller:
     """Rolls one DaemonSet, and restores its former template if the canary fails.
 
-    client: of the Lease's holder. observe: makes a view. definition: the DaemonSet as applied. find_kept: as of roll_pods.
+    client: of the Lease's holder. observe: makes a view. definition: the DaemonSet as applied.
     """
 
     def __init__(
         self, client: Client, observe: Callable[[], RolloutView], definition: Mapping[str, Any], options: RollOptions,
-        find_kept: Callable[[], Mapping[str, str]], notify: Notify,
+        notify: Notify,
     ) -> None:  # fmt: skip
         self._client, self._observe, self._definition = client, observe, definition
         self._options, self._notify = options, notify
-        self._find_kept: Callable[[], Mapping[str, str]] = find_kept
         self._name = str(definition["metadata"]["name"])
         self._namespace = str(definition["metadata"]["namespace"])
 
@@ -248,7 +238,7 @@ class Roller:
 
     def _roll(self, options: RollOptions, applied: Mapping[str, Any]) -> RollResult:
         rules = GateRules(template=hash_template(applied))
-        return roll_pods(self._observe(), options, rules, self._find_kept, self._delete, self._notify)
+        return roll_pods(self._observe(), options, rules, self._delete, self._notify)
 
     def _restore(self, result: RollResult, template: str) -> RollResult:
         """Apply the former template again, and replace the canary's pod with it."""
@@ -262,7 +252,6 @@ class Roller:
             message = "the former template is no longer kept in the cluster, so it cannot be restored"
             return replace(result, step=RollStep("stop", nodes=(node,), message=message), failed=failed)
         outcome = Applier(self._client, force=True).apply([former])
-        self._find_kept = dict
         restored = self._roll(replace(self._options, nodes=(node,), restores=True), outcome.changes[0].after)
         return replace(restored, failed=failed, replaced=(*result.replaced, *restored.replaced))
 

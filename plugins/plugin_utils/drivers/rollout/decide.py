@@ -241,19 +241,15 @@ def list_refusals(
     picture: RolloutPicture,
     evaluation: Evaluation,
     state: RollState,
-    kept: Mapping[str, str],
     uses: Callable[[], Iterable[tuple[str, str]]],
 ) -> tuple[str, ...]:
     """What keeps the update from beginning, node by node. picture: with the DaemonSet as it would be.
 
-    kept: Nodes whose plugin must not change its mode, with the reason. uses: Nodes with volumes of the driver in use, each with what shows
-    it; read only when it matters.
+    uses: Nodes with volumes of the driver in use, each with what shows it; read only when it matters.
     """
     verdicts = {node.node: node for node in evaluation.nodes}
     refusals = []
     for name in state.old:
-        if name in kept:
-            refusals.append(f"{name}: {kept[name]}. Move these workloads first (kubectl drain {name}), then run again")
         if problem := find_problem(verdicts.get(name)):
             refusals.append(
                 f"{name}: {problem}, expected a node where a new plugin can start. Repair it first, or exclude it "

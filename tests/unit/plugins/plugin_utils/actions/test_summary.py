@@ -238,7 +238,6 @@ def test_warnings_of_the_plan_are_repeated_at_the_end(hosts: list[HostResult], f
         "driver": "smb",
         "title": "SMB",
         "pipes": [],
-        "switch": None,
         "unselected_nodes": [],
         "findings": [missing, note, {**missing, "object": "Other"}],
     }

@@ -11,9 +11,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.base import Dr
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import (
     DriverPlan,
-    ModeChange,
     check_mode_change,
-    find_mode_change,
     plan_driver,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan_inputs import DriverRequest, DriverSnapshot
@@ -366,47 +364,31 @@ def running(driver: Driver, mode: str, managed_by: str = "kubewin.csi", **spoilt
     return snapshot(daemon_sets=(observed,), **spoilt)
 
 
-def change(driver: Driver, observed: DriverSnapshot, mode: str) -> ModeChange | None:
-    return find_mode_change(
-        driver, next(rule for rule in driver.modes if rule.mode == mode), observed, driver.namespace
-    )
-
-
-def found(driver: Driver, left: str, mode: str, *in_use: tuple[str, str]) -> list[Finding]:
-    observed = running(driver, left, in_use=in_use)
-    return list(check_mode_change(driver, change(driver, observed, mode), observed))
+def found(driver: Driver, observed: DriverSnapshot, mode: str) -> list[Finding]:
+    rule = next(rule for rule in driver.modes if rule.mode == mode)
+    return list(check_mode_change(driver, rule, observed, driver.namespace))
 
 
 def test_the_same_mode_a_first_installation_and_another_owners_plugin_are_no_change() -> None:
-    assert change(DISK, running(DISK, "csi_proxy"), "csi_proxy") is None
-    assert change(DISK, snapshot(), "csi_proxy") is None
-    assert change(DISK, running(DISK, "csi_proxy", managed_by="Helm"), "host_process") is None
-    assert change(DISK, running(DISK, ""), "host_process") is None
-    assert find_mode_change(DISK, None, running(DISK, "csi_proxy"), DISK.namespace) is None
+    assert found(DISK, running(DISK, "csi_proxy"), "csi_proxy") == []
+    assert found(DISK, snapshot(), "csi_proxy") == []
+    assert found(DISK, running(DISK, "csi_proxy", managed_by="Helm"), "host_process") == []
+    assert found(DISK, running(DISK, ""), "host_process") == []
+    assert list(check_mode_change(DISK, None, running(DISK, "csi_proxy"), DISK.namespace)) == []
 
 
 def test_a_mode_that_takes_volumes_along_changes_under_them() -> None:
-    (reported,) = found(DISK, "csi_proxy", "host_process", ("win-1", "pod shop/db-0 (claim data)"))
+    (reported,) = found(DISK, running(DISK, "csi_proxy"), "host_process")
     assert (reported.id, reported.severity) == ("CSI-D71", "note")
     assert "csi-proxy stays" in reported.message
-    (reported,) = found(DISK, "host_process", "csi_proxy")
+    (reported,) = found(DISK, running(DISK, "host_process"), "csi_proxy")
     assert "only where csi-proxy serves" in reported.message
 
 
-def test_smb_does_not_return_to_csi_proxy_on_a_node_that_uses_a_share() -> None:
-    uses = [("win-2", f"pod shop/db-{number}") for number in range(12)]
-    blocker, note = found(SMB, "host_process", "csi_proxy", *uses)
-    assert (blocker.id, blocker.severity, blocker.object) == ("CSI-D70", "blocker", "Node win-2")
-    assert "and 2 more" in blocker.message
-    assert "kubectl drain win-2" in blocker.remedy
-    assert note.id == "CSI-D71"
-    assert [one.id for one in found(SMB, "csi_proxy", "host_process", *uses)] == ["CSI-D71"]
-
-
-def test_only_a_change_that_would_lose_volumes_reads_them_from_the_hosts() -> None:
-    back = change(SMB, running(SMB, "host_process"), "csi_proxy")
-    assert back is not None
-    assert back.as_dict() == {"from": "host_process", "to": "csi_proxy", "drain": True, "counters": SMB.counters}
-    there = change(SMB, running(SMB, "csi_proxy"), "host_process")
-    assert there is not None
-    assert (there.drain, there.counters) == (False, "")
+def test_smb_does_not_return_to_csi_proxy() -> None:
+    (refused,) = found(SMB, running(SMB, "host_process"), "csi_proxy")
+    assert (refused.id, refused.severity) == ("CSI-D70", "blocker")
+    assert refused.object == f"DaemonSet {SMB.namespace}/{SMB.daemonset}"
+    assert "smb_csi_mode to host_process" in refused.remedy
+    assert "kubewin.csi.remove -e kubewin_drivers=smb" in refused.remedy
+    assert [finding.id for finding in found(SMB, running(SMB, "csi_proxy"), "host_process")] == ["CSI-D71"]

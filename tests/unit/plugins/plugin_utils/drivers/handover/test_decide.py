@@ -19,7 +19,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.decid
     plan_handover,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.ownership import Owner
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.uses import VolumeUse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
 from unit.plugins.plugin_utils.drivers.worlds import HOME, VSPHERE, daemon_set
 
@@ -143,23 +142,15 @@ def test_no_node_is_handed_to_ours(there: HandoverState, replace: str, expected:
 
 
 @pytest.mark.parametrize("direction", ["to_platform", "to_kubewin"])
-def test_smb_returns_to_csi_proxy_only_without_its_volumes(direction: Direction) -> None:
+def test_smb_does_not_return_to_csi_proxy(direction: Direction) -> None:
     before = {"mode": "host_process"}
     ours, theirs = (before, {}) if direction == "to_platform" else ({}, before)
     on = NODES if direction == "to_platform" else ()
-    used = scene(
-        side("ours", *on, **ours),
-        they(HELM, *NODES, **theirs),
-        driver=DRIVERS["smb"],
-        uses=(VolumeUse("win-2", "pod a/b"),),
-    )
-    made = plan_handover(direction, used, THEIRS)
-    assert "win-2: pod a/b" in made.refusal
-    assert (
-        plan_handover(direction, dataclasses.replace(used, uses=(VolumeUse("win-9", "pod a/b"),)), THEIRS).nodes
-        == NODES
-    )
-    assert plan_handover(direction, dataclasses.replace(used, driver=VSPHERE), THEIRS).nodes == NODES
+    there = scene(side("ours", *on, **ours), they(HELM, *NODES, **theirs), driver=DRIVERS["smb"])
+    made = plan_handover(direction, there, THEIRS)
+    assert "it runs in mode host_process and cannot change to csi_proxy" in made.refusal
+    assert ("Set smb_csi_mode to host_process" if direction == "to_kubewin" else "Remove it first") in made.refusal
+    assert plan_handover(direction, dataclasses.replace(there, driver=VSPHERE), THEIRS).nodes == NODES
 
 
 def live(**affinity: Any) -> dict[str, Any]:

@@ -64,7 +64,6 @@ class Fleet(RolloutView):
         self.replaced: list[str] = []
         self.away = 0
         self.explained = 0
-        self.kept: dict[str, str] = {}
         self.lines: list[str] = []
         self.unseen: dict[str, float] = {}
         self.killed_after: int | None = None
@@ -92,9 +91,6 @@ class Fleet(RolloutView):
         self._count()
         self.now += seconds
         self._step()
-
-    def find_kept(self) -> dict[str, str]:
-        return self.kept
 
     def delete(self, deleted: PodFacts) -> bool:
         self._count()
@@ -155,7 +151,7 @@ class Fleet(RolloutView):
 
 
 def roll(fleet: Fleet, options: RollOptions) -> RollResult:
-    return roll_pods(fleet, options, GateRules(), fleet.find_kept, fleet.delete, fleet.lines.append, fleet.clock)
+    return roll_pods(fleet, options, GateRules(), fleet.delete, fleet.lines.append, fleet.clock)
 
 
 def test_canary_first_then_batches_and_never_more_than_max_unavailable() -> None:
@@ -233,17 +229,6 @@ def test_a_roll_ends_soon_when_a_node_is_deleted_on_its_way() -> None:
     assert report.step.kind == "finish"
     assert fleet.replaced == ["win-001", "win-002", "win-003", "win-004"]
     assert fleet.now - began < 60
-
-
-def test_a_volume_that_comes_into_use_on_the_way_stops_it_before_that_node() -> None:
-    class Busy(Fleet):
-        def find_kept(self) -> dict[str, str]:
-            return {"win-002": "volumes are in use"} if self.replaced else {}
-
-    fleet = Busy(3)
-    report = roll(fleet, RollOptions())
-    assert (report.step.kind, report.step.message) == ("stop", "win-002: volumes are in use")
-    assert fleet.replaced == ["win-001"]
 
 
 def test_a_pod_that_changed_since_it_was_read_is_read_again() -> None:
