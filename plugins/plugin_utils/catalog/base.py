@@ -330,13 +330,8 @@ class Driver:
     def rule(self, mode: str) -> ModeRule | None:
         return next((rule for rule in self.modes if rule.mode == mode), None)
 
-    def find_nearest(self, version: Version, mode: str | None = None) -> tuple[str, Mode] | None:
-        """The listed release closest to `version`, with its mode. Given a mode, only releases in that mode count; None without any."""
-        usable = [
-            (parse(release.version), rule.mode)
-            for release in self.releases
-            for rule in self.list_mode_rules(parse(release.version))
-            if mode in (None, rule.mode)
-        ]
-        closest = find_closest(version, [release for release, _mode in usable])
-        return next(((str(release), mode) for release, mode in usable if release == closest), None)
+    def find_nearest(self, version: Version, rule: ModeRule) -> Release | None:
+        """The listed release in a mode that is closest to `version`, None without any."""
+        releases = {parse(release.version): release for release in self.releases}
+        closest = find_closest(version, [listed for listed in releases if rule.supports(listed)])
+        return None if closest is None else releases[closest]

@@ -213,23 +213,14 @@ def _translate_azure_file(volume: Object, source: Object) -> dict[str, Any]:
         message = "has neither secretNamespace nor a claim, expected one of them"
         raise TranslationError(message, "Set azureFile.secretNamespace.")
     group = str((metadata.get("annotations") or {}).get(_RESOURCE_GROUP) or "")
-    return _build_share(
-        _build_share_handle(group, source, str(metadata.get("name") or ""), namespace), source, str(namespace)
-    )
-
-
-def _build_share_handle(group: str, source: Object, name: str, namespace: str) -> str:
-    secret = str(source.get("secretName") or "")
+    secret, share = str(source.get("secretName") or ""), str(source.get("shareName") or "")
     match = _ACCOUNT.search(secret)
-    return f"{group}#{match[1] if match else secret}#{source.get('shareName') or ''}#{name}#{namespace}"
-
-
-def _build_share(handle: str, source: Object, namespace: str) -> dict[str, Any]:
+    account = match[1] if match else secret
     return {
-        "volumeHandle": handle,
+        "volumeHandle": f"{group}#{account}#{share}#{metadata.get('name') or ''}#{namespace}",
         "readOnly": bool(source.get("readOnly")),
-        "volumeAttributes": {"sharename": str(source.get("shareName") or "")},
-        "nodeStageSecretRef": {"name": str(source.get("secretName") or ""), "namespace": namespace},
+        "volumeAttributes": {"sharename": share},
+        "nodeStageSecretRef": {"name": secret, "namespace": str(namespace)},
     }
 
 

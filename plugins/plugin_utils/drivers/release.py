@@ -272,9 +272,9 @@ def _check_combination(near: tuple[Version, ModeRule], running: ControllerReleas
 
 
 def _check_listed(driver: Driver, version: Version, rule: ModeRule) -> Finding:
-    nearest = driver.find_nearest(version, rule.mode)
+    nearest = driver.find_nearest(version, rule)
     newer = "is newer than every known release" if version > driver.newest else "is unknown to this collection"
-    text = f"release {version} {newer}; its images are derived from {nearest[0] if nearest else '?'}"
+    text = f"release {version} {newer}; its images are derived from {nearest.version if nearest else '?'}"
     remedy = "check the image references below, or set the images option"
     return warning("CSI-D04", f"{driver.title} {version}", text, remedy)
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from ..catalog.base import Driver, ModeRule
@@ -27,7 +26,6 @@ def make_settings(
     if rule.mode == "csi_proxy" and desired.csi_proxy_managed:
         selector[SERVING_LABEL] = SERVING_VALUE
     return {
-        "driver": driver.key,
         "csi_driver": driver.name,
         "version": str(version),
         "mode": rule.mode,
@@ -58,7 +56,6 @@ def make_settings(
         "readiness": rule.readiness,
         "registrar_liveness": rule.registrar_liveness,
         "avoid_nodes": {label: list(values) for label, values in driver.avoid_nodes.items()},
-        "host_process": rule.mode == "host_process",
         "max_volumes": release.max_volumes
         if release
         else max((catalog_release.max_volumes for catalog_release in driver.releases), default=0),
@@ -82,23 +79,15 @@ def choose_images(driver: Driver, desired: DriverRequest, version: Version, rule
 
     A release the catalog does not have takes the nearest known one's with its own driver tag.
     """
-    release = driver.find_release(version)
-    base: Mapping[str, str]
-    if release is not None:
-        base = release.map_images_of(rule.mode)
-    else:
-        near = driver.find_nearest(version, rule.mode)
-        nearest = driver.find_release(parse(near[0])) if near else None
-        base = nearest.map_images_of(rule.mode) if nearest else {}
-        repository, dummy, tag = base.get("driver", "").rpartition(":")
-        # What stands behind the release in the tag, "-windows-hp", belongs to the mode.
-        behind = tag.removeprefix(f"v{near[0]}") if near else ""
-        base = {**base, "driver": f"{repository}:v{version}{behind}"}
+    release = driver.find_release(version) or driver.find_nearest(version, rule)
+    if release is None:
+        return {}
     result: dict[str, str] = {}
-    for role, reference in base.items():
+    for role, reference in release.map_images_of(rule.mode).items():
         if role == "liveness_probe" and rule.liveness is None:
             continue
-        image = reference
+        # What stands behind the release in the driver's tag, "-windows-hp", belongs to the mode.
+        image = reference.replace(f":v{release.version}", f":v{version}") if role == "driver" else reference
         if desired.image_mirror:
             image = f"{desired.image_mirror.rstrip('/')}/{image.split('/', 1)[1]}"
         image = desired.images.get(role) or image

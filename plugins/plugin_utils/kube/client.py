@@ -275,21 +275,21 @@ class Client(Transport):
             field_manager=FIELD_MANAGER, query_params=[("fieldValidation", "Strict")],
         ).body  # fmt: skip
 
-    def evict(self, name: str, namespace: str, uid: str, *, version: str = "") -> str:
+    def evict(self, name: str, namespace: str, uid: str, version: str) -> str:
         """Evict the pod that was read; return why that is refused now, empty once it is accepted.
 
         It is refused by a disruption budget, or by admission: a policy, a webhook, a namespace that is being deleted and whose
-        pods are about to go by themselves. One that is gone already, or was made anew, is no error. ClusterError conflict for one
-        that was changed or made anew, when its resourceVersion is given (pkg/registry/core/pod/storage/eviction.go compares it).
+        pods are about to go by themselves. One that is gone already is no error. ClusterError conflict for one that was changed or
+        made anew (pkg/registry/core/pod/storage/eviction.go compares its resourceVersion).
         """
-        preconditions = {"uid": uid, **({"resourceVersion": version} if version else {})}
+        preconditions = {"uid": uid, "resourceVersion": version}
         metadata, options = {"name": name, "namespace": namespace}, {"preconditions": preconditions}
         body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata, "deleteOptions": options}
         path = f"{kinds.POD.path(namespace, name)}/eviction"
         try:
             self._request(ApiCall(EVICT, kinds.POD, namespace, name), "POST", path=path, body=body)
         except ClusterError as error:
-            if error.status == 404 or (error.status == 409 and not version):
+            if error.status == 404:
                 return ""
             if error.reason not in ("disruption_budget", "admission_refused", "invalid"):
                 raise
@@ -301,10 +301,10 @@ class Client(Transport):
         answer = self._request(ApiCall("get", kinds.NODE, name="version"), "GET", path="/version")
         return str(answer.body.get("gitVersion", ""))
 
-    def read_log(self, namespace: str, pod: str, container: str, *, tail: int = 10, previous: bool = False) -> str:
-        """The last lines of a container's log, empty if it cannot be read: a log only explains, it decides nothing."""
+    def read_log(self, namespace: str, pod: str, container: str, *, previous: bool = False) -> str:
+        """The last ten lines of a container's log, empty if it cannot be read: a log only explains, it decides nothing."""
         try:
-            log = self.read_log_bytes(namespace, pod, container, tail=tail, previous=previous)
+            log = self.read_log_bytes(namespace, pod, container, tail=10, previous=previous)
         except ClusterError:
             return ""
         return mask_controls(log.decode("utf-8", "replace"))

@@ -295,9 +295,9 @@ class _DriverOnNode:
             return
         # The other way round is no obstacle: a HostProcess container reaches the host's pipes too.
         if not host_process and not rule.supports(version):
-            nearest_release = catalog_driver.find_nearest(version, rule.mode)
+            nearest_release = catalog_driver.find_nearest(version, rule)
             remedy = "deploy it as a HostProcess container" + (
-                f", or release {nearest_release[0]} in this mode" if nearest_release else ""
+                f", or release {nearest_release.version} in this mode" if nearest_release else ""
             )
             message = f"its plugin runs release {version} as a container that is isolated from the host: {rule.why}"
             yield create_finding("CSI-N45", object_name, message, evidence, remedy)

@@ -187,7 +187,7 @@ class UpgradeExecutor:
         if action.kind == "evict":
             for pod in action.pods:
                 try:
-                    why = self._client.evict(pod.name, pod.namespace, pod.uid, version=pod.version)
+                    why = self._client.evict(pod.name, pod.namespace, pod.uid, pod.version)
                 except ClusterError as error:
                     if error.status != 409:
                         raise

@@ -475,17 +475,18 @@ def test_a_change_by_hand_is_undone_by_hand() -> None:
 
 def evicted(*answers: Any) -> tuple[str, Script]:
     made, script, dummy = client(*answers)
-    return made.evict("web-1", "shop", "u1"), script
+    return made.evict("web-1", "shop", "u1", "7"), script
 
 
-def test_an_eviction_has_the_uid_that_was_read() -> None:
+def test_an_eviction_has_uid_and_version_that_were_read() -> None:
     why, script = evicted(Response({}))
     assert why == ""
     ((method, path, sent),) = script.asked
     assert (method, path) == ("POST", "/api/v1/namespaces/shop/pods/web-1/eviction")
-    assert sent["body"]["deleteOptions"] == {"preconditions": {"uid": "u1"}}
-    for gone in (404, 409):
-        assert evicted(ApiError(gone))[0] == ""
+    assert sent["body"]["deleteOptions"] == {"preconditions": {"uid": "u1", "resourceVersion": "7"}}
+    assert evicted(ApiError(404))[0] == ""
+    with pytest.raises(ClusterError):
+        evicted(ApiError(409))
 
 
 def test_a_budget_is_named_at_once_and_a_busy_server_is_retried() -> None:

@@ -515,9 +515,8 @@ def test_a_run_that_could_not_fence_leaves_that_to_the_next_one() -> None:
         lambda client: client.patch(kinds.NODE, "win-1", None, {"spec": {}}, "us"),
         lambda client: client.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "win-1"}}, dry_run=False),
         lambda client: client.delete(kinds.POD, "db-0", "shop", "u1", dry_run=False),
-        lambda client: client.evict("db-0", "shop", "u1"),
     ],
-    ids=["patch", "apply", "delete", "evict"],
+    ids=["patch", "apply", "delete"],
 )
 def test_a_run_with_a_lease_cannot_send_a_write_that_no_fence_would_stop(write: Callable[[Client], None]) -> None:
     store = ObjectStore()
