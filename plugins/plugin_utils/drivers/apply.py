@@ -16,7 +16,7 @@ from ..kube.client import Client
 from ..kube.definitions import find_daemon_set
 from ..kube.errors import ClusterError
 from ..kube.labels import MODE, is_absent_or_ours
-from ..kube.permissions import find_missing_rules
+from ..kube.permissions import require_roles
 from .observed_uses import read_uses
 from .rollout.apply import FailedTemplate, Notify, Roller, RollResult, hold_lease
 from .rollout.decide import RollOptions, RollState, RollStep, find_state, list_refusals
@@ -110,9 +110,10 @@ def plan(client: Client, request: DeployRequest) -> DeployPlan:
         return DeployPlan(other_definitions, outcome, options, state)
     if state.old or not same_template:
         refused = list_refusals(picture, evaluation, state, lambda: read_uses(client, request.driver))
-        refused += _find_missing_access(client, request.namespace) if state.old else ()
         if refused:
             raise ClusterError("\n".join(refused), "roll_refused")
+        if state.old:
+            require_roles(client, [("kubewin-csi-roll", request.namespace)], "an update of the node plugin")
     return DeployPlan(request.definitions, outcome, options, state)
 
 
@@ -180,14 +181,3 @@ def _is_rolled_out(live: Mapping[str, Any]) -> bool:
 
 def _read_mode(item: Mapping[str, Any]) -> str:
     return str((item["metadata"].get("annotations") or {}).get(MODE, ""))
-
-
-def _find_missing_access(client: Client, namespace: str) -> tuple[str, ...]:
-    missing = find_missing_rules(client, [("kubewin-csi-roll", namespace)])
-    if not missing:
-        return ()
-    rights = ", ".join(f"{need.verb} {need.resource}" for needs in missing.values() for need in needs)
-    return (
-        f"this account lacks the rights to {rights} in {namespace}, expected those to replace plugin pods. Bind "
-        "the ClusterRole kubewin-csi-roll of roles/csi_driver/files/kubewin-rbac.yaml to it in that namespace",
-    )
