@@ -18,7 +18,7 @@ from ..kube.errors import ClusterError
 from ..kube.labels import MODE, is_absent_or_ours
 from ..kube.permissions import require_roles
 from .observed_uses import read_uses
-from .rollout.apply import FailedTemplate, Notify, Roller, RollResult, hold_lease
+from .rollout.apply import FailedTemplate, Notify, Roller, RollResult, make_roll_lease
 from .rollout.decide import RollOptions, RollState, RollStep, find_state, list_refusals
 from .rollout.evaluate import GateRules, evaluate
 from .rollout.observe import RolloutTarget, RolloutView
@@ -139,7 +139,7 @@ def deploy(client: Client, request: DeployRequest, notify: Notify, applied: Call
         return _apply(client, deploy_plan, applied)
     # As long as another run may take for all Nodes, one after the other.
     wait_timeout = request.options.node_timeout * max(1, len(deploy_plan.state.expected))
-    with hold_lease(client, request.namespace, request.name, notify, wait_timeout) as bound:
+    with make_roll_lease(client, request.namespace, request.name, notify).hold(client, wait_timeout) as bound:
         # While Nodes restart, so may the API server.
         bound.retry_for = max(bound.retry_for, request.options.node_timeout)
         deploy_plan = plan(bound, request)

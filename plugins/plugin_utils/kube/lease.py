@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -264,6 +264,16 @@ class Lease:
                     # The process beside the run renewed it at this moment.
                     if error.status != 409:
                         raise
+
+    @contextlib.contextmanager
+    def hold(self, client: Client, wait_timeout: float = 0.0) -> Iterator[Client]:
+        """Take the lease for a block; its client writes only while the lease is held. wait_timeout, errors: as of take."""
+        self.take(wait_timeout)
+        bound = bind_client(client, self.confirm)
+        try:
+            yield bound
+        finally:
+            self.end(unanswered=bound.has_unanswered_writes)
 
     def stop(self) -> None:
         """Renew it no more. It is left as it is."""

@@ -17,7 +17,6 @@ from ...kube.apply import Applier
 from ...kube.client import Client
 from ...kube.errors import ClusterError
 from ...kube.labels import build_selector
-from ...kube.lease import bind_client
 from ...kube.permissions import require_roles
 from ...kube.pod import PodFacts
 from ..observed_uses import list_applied_objects, wait_until_gone
@@ -73,16 +72,12 @@ class HandoverRun:
             # Nothing of this collection can be there.
             return self.finish(plan)
         lease = make_handover_lease(self._client, namespace, self._driver, self._notify)
-        bound = bind_client(self._client, lease.confirm)
-        lease.take()
-        try:
+        with lease.hold(self._client) as bound:
             # Planned again: another run may have changed it before this one held the Lease.
             result = HandoverRun(bound, self._driver, self._definitions, self._options, self._notify).hand_over_all()
             # A run that lost it did not do all of this itself.
             lease.confirm()
-            return result
-        finally:
-            lease.end(unanswered=bound.has_unanswered_writes)
+        return result
 
     def hand_over_all(self) -> tuple[bool, list[str]]:
         """Hand all Nodes over; returns as `finish` does. The client is bound to the Lease."""

@@ -14,7 +14,6 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,7 +26,7 @@ from ...kube.errors import ClusterError
 from ...kube.fencing import Reference
 from ...kube.holder import identify_process
 from ...kube.labels import MANAGED_BY, MANAGER, MODE, build_selector
-from ...kube.lease import Lease, LeaseSubject, bind_client
+from ...kube.lease import Lease, LeaseSubject
 from ...kube.modify import modify
 from ...kube.pod import PodFacts
 from .decide import NO_NODE, RollOptions, RollState, RollStep, decide, find_state
@@ -184,21 +183,6 @@ def make_roll_lease(client: Client, namespace: str, name: str, notify: Notify) -
             yield Reference(kinds.POD, pod["metadata"]["name"], namespace)
 
     return Lease(client, subject, identify_process(os.getpid()), notify, list_written=list_written)
-
-
-@contextmanager
-def hold_lease(client: Client, namespace: str, name: str, notify: Notify, wait_timeout: float) -> Iterator[Client]:
-    """The Lease of a DaemonSet, as a client that writes only while it is held.
-
-    Another run that holds it is waited for, at most `wait_timeout` seconds: ClusterError locked.
-    """
-    lease = make_roll_lease(client, namespace, name, notify)
-    lease.take(wait_timeout)
-    bound = bind_client(client, lease.confirm)
-    try:
-        yield bound
-    finally:
-        lease.end(unanswered=bound.has_unanswered_writes)
 
 
 class Roller:
