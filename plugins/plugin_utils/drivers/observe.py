@@ -36,15 +36,13 @@ def read_snapshot(client: Client, driver: Driver, desired: DriverRequest) -> Dri
         DriverController.from_object(item, name)
         for item, name in list_controllers(client, driver, desired.namespace or "")
     )
-    namespaces = _drop_duplicates(
-        [desired.namespace, *(observed.namespace for observed in installed), driver.namespace]
-    )
+    namespaces = [desired.namespace, *(controller.namespace for controller in installed), driver.namespace]
     nodes = client.list_windows_nodes()
     observed = tuple(ObservedNode.from_object(node) for node in nodes)
     storage_class = str(desired.storage_class.get("name") or driver.storage_class.name)
     namespace = choose_namespace(driver, desired, installed)
     openshift = _read_openshift_release(client, installed, observed)
-    live = {name: client.get(kinds.NAMESPACE, name) for name in namespaces}
+    live = {name: client.get(kinds.NAMESPACE, name) for name in dict.fromkeys(filter(None, namespaces))}
     listed = client.list(kinds.DAEMON_SET).items
     daemon_sets = tuple(map(ObservedDaemonSet.from_object, listed))
     claimed = any(
@@ -137,10 +135,6 @@ def _may_use_privileged(client: Client, namespace: str, account: str) -> bool | 
         if error.status not in (403, 404):
             raise
         return None
-
-
-def _drop_duplicates(names: Iterable[str | None]) -> list[str]:
-    return list(dict.fromkeys(name for name in names if name))
 
 
 def read_begun_handover(client: Client, driver: Driver, namespace: str) -> Mapping[str, str]:

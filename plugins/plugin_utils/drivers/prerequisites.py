@@ -16,6 +16,7 @@ from ..kube.labels import HANDOVER, MANAGED_BY, MANAGER, SERVING_LABEL, SERVING_
 from . import ownership
 from .plan_inputs import DriverController, DriverRequest, DriverSnapshot
 from .release import match_image, read_containerd_release
+from .uses import make_handover_command
 
 # The parameter that names a file system, in lower case: Azure's own and the one of the provisioner.
 FILE_SYSTEM = ("fstype", "csi.storage.k8s.io/fstype")
@@ -198,21 +199,16 @@ def check_providers(
             # Its owner would recreate it.
             keep += f"; to hand over, first disable it at its source: {owner.how}"
         else:
-            keep += (
-                f", or replace it node by node: ansible-playbook -i inventory.yml kubewin.csi.handover -e kubewin_drivers={driver.key} "
-                f"-e kubewin_handover=to_kubewin -e kubewin_replace={provider.namespace}/{provider.name}"
-            )
+            path = f"{provider.namespace}/{provider.name}"
+            keep += f", or replace it node by node: {make_handover_command(driver, 'to_kubewin', path)}"
         if own_plugins:
             names = ", ".join(f"{daemon_set.namespace}/{daemon_set.name}" for daemon_set in own_plugins)
             message = (
                 f"it provides {driver.name} on Windows nodes beside {names} of this collection, and is {manager}; the "
                 "two remove each other's registration"
             )
-            remedy = (
-                "hand over to it node by node: ansible-playbook -i inventory.yml kubewin.csi.handover -e "
-                f"kubewin_drivers={driver.key} -e kubewin_handover=to_platform; or remove it at its source: "
-                f"{owner.how}"
-            )
+            command = make_handover_command(driver, "to_platform")
+            remedy = f"hand over to it node by node: {command}; or remove it at its source: {owner.how}"
             yield blocker("CSI-D43", provider.title, message, remedy)
         elif same_name:
             yield blocker(
@@ -251,17 +247,15 @@ def _check_unfinished_handover(
     driver: Driver, desired: DriverRequest, snapshot: DriverSnapshot, own_plugins: Sequence[ObservedDaemonSet]
 ) -> Iterator[Finding]:
     """An interrupted hand-over: deploying now would restart plugins on nodes that it has not reached."""
-    remedy = f"run it again: ansible-playbook -i inventory.yml kubewin.csi.handover -e kubewin_drivers={driver.key} -e kubewin_handover="
     if snapshot.replacing and snapshot.replacing != desired.replace:
         message = f"a hand-over from {snapshot.replacing} to this collection's node plugin is not finished"
-        remedy_here = f"{remedy}to_kubewin -e kubewin_replace={snapshot.replacing}"
-        yield blocker("CSI-D47", f"DaemonSet {snapshot.replacing}", message, remedy_here)
+        remedy = f"run it again: {make_handover_command(driver, 'to_kubewin', snapshot.replacing)}"
+        yield blocker("CSI-D47", f"DaemonSet {snapshot.replacing}", message, remedy)
     for daemon_set in own_plugins:
         if daemon_set.marks.annotations.get(HANDOVER) == "to_platform":
             message = "a hand-over from this collection's node plugin to the platform's is not finished"
-            yield blocker(
-                "CSI-D47", f"DaemonSet {daemon_set.namespace}/{daemon_set.name}", message, f"{remedy}to_platform"
-            )
+            remedy = f"run it again: {make_handover_command(driver, 'to_platform')}"
+            yield blocker("CSI-D47", f"DaemonSet {daemon_set.namespace}/{daemon_set.name}", message, remedy)
 
 
 def check_nodes(

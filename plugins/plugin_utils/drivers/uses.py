@@ -102,6 +102,12 @@ def explain_fixed_mode(driver: Driver, former: str, mode: str) -> str:
     return f"it runs in mode {former} and cannot change to {mode}, which does not see the mounts and reference counts of that mode"
 
 
+def make_handover_command(driver: Driver, direction: str, replaced: str = "") -> str:
+    """The command that hands a driver over. direction: an option of the module handover. replaced: "namespace/name" of a DaemonSet."""
+    named = f" -e kubewin_replace={shlex.quote(replaced)}" if replaced else ""
+    return f"ansible-playbook -i inventory.yml kubewin.csi.handover -e kubewin_drivers={driver.key} -e kubewin_handover={direction}{named}"
+
+
 def explain_begun_handover(driver: Driver, replaced: str) -> str:
     """Why the driver must stay whose hand-over from another node plugin is not finished, and what to do; empty without one."""
     if not replaced:
@@ -109,8 +115,7 @@ def explain_begun_handover(driver: Driver, replaced: str) -> str:
     return (
         f"{driver.title}: a hand-over from DaemonSet {replaced} to this collection's node plugin is not finished, and only its record tells "
         f"which pods of that DaemonSet still run. What it replaced is kept in ConfigMap {name_record(driver)}. "
-        "Finish it first: ansible-playbook -i inventory.yml kubewin.csi.handover -e "
-        f"kubewin_drivers={driver.key} -e kubewin_handover=to_kubewin -e kubewin_replace={shlex.quote(replaced)}"
+        f"Finish it first: {make_handover_command(driver, 'to_kubewin', replaced)}"
     )
 
 
