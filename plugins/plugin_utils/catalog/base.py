@@ -63,7 +63,6 @@ class Release:
     unproven_modes: tuple[str, ...] = ()
 
     def map_images_of(self, mode: str) -> dict[str, str]:
-        """The images of this release in a mode, by role."""
         return {**self.images, **self.mode_images.get(mode, {})}
 
 
@@ -112,7 +111,6 @@ class ModeRule:
         return self.default_from is not None and version.release >= parse(self.default_from).release
 
     def supports(self, version: Version) -> bool:
-        """Whether this mode exists in that release."""
         return is_between(version, self.first, self.last)
 
 
@@ -147,7 +145,6 @@ class FeatureStates:
     migrates_before: Mapping[str, str] = field(default_factory=dict)
 
     def find_shipped(self, version: Version) -> Mapping[str, str]:
-        """What upstream installs with a release."""
         return _find_value(self.shipped_before, version, self.shipped)
 
 
@@ -198,7 +195,6 @@ class KnownIssue:
     workaround: str
 
     def matches(self, version: Version, mode: str) -> bool:
-        """Whether a release has the bug in a mode."""
         return mode == self.mode and version.release <= parse(self.latest).release
 
 
@@ -301,7 +297,6 @@ class Driver:
         return self.daemonset
 
     def find_csi_driver_spec(self, version: Version) -> Mapping[str, Any]:
-        """The spec of the CSIDriver object that upstream installs with a release."""
         return _find_value(self.csi_driver_before, version, self.csi_driver)
 
     @property

@@ -40,7 +40,6 @@ class NativeVolume:
 
     @property
     def driver(self) -> str:
-        """The driver's CSI name."""
         return self.plugin.driver
 
     @property

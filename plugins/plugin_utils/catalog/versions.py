@@ -33,7 +33,6 @@ class Version:
 
     @property
     def minor(self) -> tuple[int, int]:
-        """Major and minor."""
         return self.release[0], self.release[1]
 
 

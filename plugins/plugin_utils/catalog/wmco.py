@@ -47,7 +47,6 @@ class Line:
     windows_in_tree_since: str = ""
 
     def has_csi_proxy(self, version: Version) -> bool:
-        """Whether an operator of this line brings csi-proxy."""
         return self.csi_proxy_since is not None and version.release >= parse(self.csi_proxy_since).release
 
     def list_in_tree_plugins(self, version: Version) -> tuple[str, ...]:

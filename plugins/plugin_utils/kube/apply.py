@@ -132,7 +132,6 @@ class Applier:
 
 
 def _list_names(definitions: Sequence[Mapping[str, Any]]) -> set[tuple[str, str]]:
-    """Kinds and names."""
     return {(str(item["kind"]), str(item["metadata"]["name"])) for item in definitions}
 
 

@@ -160,5 +160,4 @@ def _list_registered_folders(part: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _list_named_drivers(part: Mapping[str, Any]) -> Iterator[str]:
-    """Drivers that a container's arguments name."""
     yield from (match[1].lower() for match in _NAMES.finditer(" ".join(_expand_words(part))))

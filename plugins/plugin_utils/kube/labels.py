@@ -70,7 +70,6 @@ _OWNERSHIP = frozenset({
 
 
 def build_selector(workload: Mapping[str, Any]) -> str:
-    """The label selector of a workload's pods."""
     labels = (workload["spec"].get("selector") or {}).get("matchLabels") or {}
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
 

@@ -148,7 +148,6 @@ class Lease:
         return str(self._describe_lock(held)) if held is not None and held.fresh else ""
 
     def _find_other_run(self, live: Mapping[str, Any]) -> HeldLease | None:
-        """Another run's lease."""
         held = HeldLease.from_object(live, self._client.now())
         return None if held is None or held.holder == self._holder else held
 

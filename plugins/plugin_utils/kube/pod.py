@@ -123,7 +123,6 @@ class PodFacts:
 
     @property
     def works(self) -> bool:
-        """Whether all of its containers run and are ready."""
         return (
             self.phase == "Running" and bool(self.containers) and all(container.ready for container in self.containers)
         )
@@ -170,7 +169,6 @@ def find_controller(metadata: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def is_owned_by(uid: str, live: Mapping[str, Any]) -> bool:
-    """Whether an object has the owner with that uid."""
     return any(owner.get("uid") == uid for owner in live["metadata"].get("ownerReferences") or [])
 
 

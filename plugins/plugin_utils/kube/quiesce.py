@@ -62,7 +62,6 @@ def explain_volume_operations(pods: Iterable[Mapping[str, Any]], claims: Iterabl
 
 
 def find_volume_operations(client: Client, node: str) -> list[str]:
-    """Volume operations in flight on a Node."""
     pods = client.list(kinds.POD, field_selector=f"spec.nodeName={node}").items
     used = sorted({(pod["metadata"]["namespace"], claim) for pod in pods for claim in list_claims(pod)})
     claims = [client.get(kinds.PERSISTENT_VOLUME_CLAIM, claim, namespace) for namespace, claim in used]

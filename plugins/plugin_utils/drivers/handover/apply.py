@@ -154,7 +154,6 @@ class HandoverExecutor:
         return live
 
     def read_own_daemon_set(self) -> Object:
-        """Our DaemonSet that serves the driver."""
         for item in self._client.list(kinds.DAEMON_SET).items:
             observed = ObservedDaemonSet.from_object(item)
             if observed.managed_by == MANAGER and observed.is_node_plugin_of(self._driver.name):
@@ -164,7 +163,6 @@ class HandoverExecutor:
         )
 
     def list_pods(self, daemon_set: Mapping[str, Any], node: str = "") -> list[Object]:
-        """The pods that a DaemonSet controls."""
         metadata = daemon_set["metadata"]
         return [
             pod

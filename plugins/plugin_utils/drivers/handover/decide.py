@@ -66,7 +66,6 @@ class HandoverSide:
 
     @property
     def path(self) -> str:
-        """Namespace and name."""
         return f"{self.namespace}/{self.name}"
 
 

@@ -76,7 +76,6 @@ class RollResult:
     failed: FailedTemplate | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """For a task's result."""
         return {
             "step": self.step.kind,
             "left": list(self.state.outdated_elsewhere),

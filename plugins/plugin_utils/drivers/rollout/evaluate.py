@@ -64,7 +64,6 @@ class NodeEvaluation:
 
     @property
     def verdict(self) -> Verdict:
-        """As bad as its worst problem."""
         return max((problem.verdict for problem in self.problems), key=_ORDER.index, default="green")
 
     @property

@@ -29,7 +29,6 @@ class GateResult:
     reason: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """The result of a task."""
         gate = {} if self.gate is None else {"gate": self.gate}
         return {"msg": self.message, **gate, **({"failed": True, "reason": self.reason} if self.reason else {})}
 
@@ -69,7 +68,6 @@ def describe_progress(
 
 
 def describe_evaluation(evaluation: Evaluation) -> dict[str, Any]:
-    """The evaluation as a result."""
     counts = ("namespace", "name", "desired", "current", "ready")
     daemon_set = evaluation.daemon_set
     return {

@@ -96,7 +96,6 @@ class RolloutView:
         self._logs: dict[str, str] = {}
 
     def load(self) -> None:
-        """Read everything once."""
         self.read_providers()
         for source in self._list_sources():
             self._objects[source.kind], self._versions[source.kind] = self._list(source)

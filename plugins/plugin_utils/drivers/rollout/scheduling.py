@@ -49,7 +49,6 @@ def explain_exclusion(daemon_set: ObservedDaemonSet, node: ObservedNode) -> str 
 
 
 def matches_term(term: Mapping[str, Any], node: ObservedNode) -> bool:
-    """Whether a node selector term matches a node."""
     expressions, fields = term.get("matchExpressions") or [], term.get("matchFields") or []
     if not expressions and not fields:
         return False
