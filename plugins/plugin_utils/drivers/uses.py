@@ -133,16 +133,6 @@ def list_csi_proxy_pipes(pod_spec: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(pipe for pipe in list_pipes(pod_spec) if pipe.startswith(PIPE_PREFIX))
 
 
-def uses_pipes_unmounted(daemon_set: Mapping[str, Any]) -> bool:
-    """Whether a DaemonSet uses csi-proxy without mounting a pipe: a HostProcess plugin of OpenShift's storage operator.
-
-    Source: enhancements/windows-containers/windows-CSI-driver-support.md (pull request 2072 of
-    https://github.com/openshift/enhancements).
-    """
-    observed = ObservedDaemonSet.from_object(daemon_set)
-    return observed.of_openshift and observed.is_plugin and observed.host_process
-
-
 def list_pipe_users(
     daemon_sets: Iterable[Mapping[str, Any]], pods: Iterable[Mapping[str, Any]], removed_drivers: Collection[str]
 ) -> tuple[str, ...]:
@@ -157,9 +147,9 @@ def list_pipe_users(
         name = f"{metadata['namespace']}/{metadata['name']}"
         if labels.get(MANAGED_BY) == MANAGER and labels.get(PART_OF) in removed_drivers:
             leaving.add(metadata.get("uid"))
-        elif pipes := list_csi_proxy_pipes(item["spec"]["template"]["spec"]):
-            users.append(f"DaemonSet {name} mounts {', '.join(pipes)}")
-        elif uses_pipes_unmounted(item):
+        elif (observed := ObservedDaemonSet.from_object(item)).pipes:
+            users.append(f"DaemonSet {name} mounts {', '.join(observed.pipes)}")
+        elif observed.uses_pipes_unmounted:
             users.append(f"DaemonSet {name} of OpenShift's storage operator uses csi-proxy")
     for pod in pods:
         metadata, pipes = pod["metadata"], list_csi_proxy_pipes(pod["spec"])
@@ -173,12 +163,11 @@ def is_served_without_pipes(driver: Driver, daemon_sets: Iterable[Mapping[str, A
     """Whether the driver's volumes on Windows are served without csi-proxy: by a provider that mounts none of its pipes."""
     if driver.rule("csi_proxy") is None:
         return True
-    observed = [(daemon_set, ObservedDaemonSet.from_object(daemon_set)) for daemon_set in daemon_sets]
-    providers = [daemon_set for daemon_set, facts in observed if facts.is_node_plugin_of(driver.name)]
+    observed = map(ObservedDaemonSet.from_object, daemon_sets)
+    providers = [daemon_set for daemon_set in observed if daemon_set.is_node_plugin_of(driver.name)]
     # A DaemonSet without a Ready pod serves no volume, whatever it claims; what mounts pipes may serve them any moment.
-    return any(facts.ready for daemon_set, facts in observed if daemon_set in providers) and not any(
-        list_csi_proxy_pipes(daemon_set["spec"]["template"]["spec"]) or uses_pipes_unmounted(daemon_set)
-        for daemon_set in providers
+    return any(daemon_set.ready for daemon_set in providers) and not any(
+        daemon_set.pipes or daemon_set.uses_pipes_unmounted for daemon_set in providers
     )
 
 

@@ -112,6 +112,14 @@ class ObservedDaemonSet:
         """Whether OpenShift's storage operator applied it."""
         return any(mark in self.marks.annotations for mark in OPENSHIFT_OPERATOR)
 
+    @property
+    def uses_pipes_unmounted(self) -> bool:
+        """Whether it uses csi-proxy without mounting a pipe: a HostProcess plugin of OpenShift's storage operator.
+
+        Source: enhancements/windows-containers/windows-CSI-driver-support.md (pull request 2072 of https://github.com/openshift/enhancements).
+        """
+        return self.of_openshift and self.is_plugin and self.host_process
+
     def is_node_plugin_of(self, driver: str) -> bool:
         """Whether it resembles a node plugin of that driver for Windows nodes.
 

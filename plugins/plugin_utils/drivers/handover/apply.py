@@ -39,7 +39,6 @@ from .decide import (
     HandoverSide,
     HandoverState,
     WaitingNode,
-    detect_mode,
     list_excluded_nodes,
     make_exclusion_patch,
     make_record,
@@ -133,7 +132,7 @@ class HandoverExecutor:
         return HandoverSide(
             namespace=facts.namespace,
             name=facts.name,
-            mode=detect_mode(item),
+            mode="csi_proxy" if facts.pipes else "host_process",
             exclusions={name: why for name, why in reasons.items() if why is not None},
             pods={
                 str(pod["spec"]["nodeName"]): pod["metadata"]["name"]

@@ -32,7 +32,7 @@ from ...kube.errors import ClusterError
 from ...kube.labels import HANDOVER, MANAGED_BY, MANAGER, PART_OF
 from ..ownership import Owner, describe_owner
 from ..plan_inputs import RECORD_SCHEMA, name_record
-from ..uses import explain_fixed_mode, list_csi_proxy_pipes
+from ..uses import explain_fixed_mode
 
 Direction = Literal["to_platform", "to_kubewin"]
 
@@ -257,11 +257,6 @@ class WaitingNode:
                 "invalid",
             ) from error
         return waiting
-
-
-def detect_mode(daemon_set: Mapping[str, Any]) -> str:
-    """How a node plugin reaches its host, by what its pods mount."""
-    return "csi_proxy" if list_csi_proxy_pipes(daemon_set["spec"]["template"]["spec"]) else "host_process"
 
 
 def list_excluded_nodes(daemon_set: Mapping[str, Any]) -> tuple[str, ...]:

@@ -59,6 +59,12 @@ def test_a_node_gets_ours_back_while_the_controller_counts_the_pods() -> None:
     assert not stage.exclude_nodes([], None)
 
 
+def test_the_mode_is_what_the_pods_mount() -> None:
+    stage = HandoverExecutor(client_of(ObjectStore()), VSPHERE, None, lambda _line: None)
+    assert stage._read_side(daemon_set("x"), []).mode == "host_process"
+    assert stage._read_side(daemon_set("x", path="\\\\.\\pipe\\csi-proxy-volume-v1"), []).mode == "csi_proxy"
+
+
 def test_what_a_killed_hand_over_sent_is_refused_once_another_one_took_its_lease() -> None:
     """The other run may find nothing to change, so its own writes do not make the held ones fail."""
     store = ObjectStore()

@@ -13,7 +13,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.decid
     HandoverSide,
     HandoverState,
     WaitingNode,
-    detect_mode,
     list_excluded_nodes,
     make_exclusion_patch,
     plan_handover,
@@ -190,11 +189,6 @@ def test_an_awaited_node_that_a_later_release_recorded_is_refused() -> None:
     later = {name: text.replace('"stale"', '"until": "10:00", "stale"') for name, text in notes.items()}
     with pytest.raises(ClusterError, match=r"it has the field until, .* a later release wrote it; run that release"):
         WaitingNode.from_object({"metadata": {"name": "ours", "annotations": later}})
-
-
-def test_the_mode_is_what_the_pods_mount() -> None:
-    assert detect_mode(daemon_set("x")) == "host_process"
-    assert detect_mode(daemon_set("x", path="\\\\.\\pipe\\csi-proxy-volume-v1")) == "csi_proxy"
 
 
 @pytest.mark.parametrize(
