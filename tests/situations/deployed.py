@@ -50,6 +50,10 @@ def deployed(case: Case) -> World:
             world.hosts.append({**host(world, name), "pipes": list(csi_proxy.PIPES)})
     for item in case.objects(KUBERNETES.removeprefix("v"), namespace=True):
         apply(world, item)
+    if driver.feature_states is not None:
+        # The driver's own installation sets the switches that its release requires.
+        states = world.get("ConfigMap", driver.feature_states.name, driver.namespace)
+        states["data"] |= dict.fromkeys(driver.feature_states.required_before, "true")
     controller(world, driver, case.version)
     settings = driver.storage_class
     world.add(

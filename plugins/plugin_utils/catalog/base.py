@@ -133,19 +133,14 @@ class Controller:
 class FeatureStates:
     """A ConfigMap of feature switches that the node plugin reads.
 
-    shipped: data upstream installs; shipped_before: by the first release that no longer does, what it installed until then.
-    required_before: by switch, the first release that does without it; earlier ones need it to be "true". migrates_before:
-    likewise, and only for volumes of its in-tree plugin.
+    shipped: data that upstream installs with releases that require no switch. required_before: by switch, the first release that
+    does without it; earlier ones need it to be "true". migrates_before: likewise, and only for volumes of its in-tree plugin.
     """
 
     name: str
     shipped: Mapping[str, str]
-    shipped_before: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     required_before: Mapping[str, str] = field(default_factory=dict)
     migrates_before: Mapping[str, str] = field(default_factory=dict)
-
-    def find_shipped(self, version: Version) -> Mapping[str, str]:
-        return _find_value(self.shipped_before, version, self.shipped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,13 +219,6 @@ STALE_MAPPING = (
 REMOVE_MAPPING = "remove the mapping on the node (Remove-SmbGlobalMapping), or drain the node before you restart it"
 
 
-def _find_value(
-    earlier: Mapping[str, Mapping[str, Any]], version: Version, current: Mapping[str, Any]
-) -> Mapping[str, Any]:
-    """Of what releases had, by the first one that no longer has it, what belongs to a release; earliest first."""
-    return next((had for first, had in earlier.items() if version.release < parse(first).release), current)
-
-
 @dataclass(frozen=True, slots=True)
 class Driver:
     """One CSI driver.
@@ -297,7 +285,8 @@ class Driver:
         return self.daemonset
 
     def find_csi_driver_spec(self, version: Version) -> Mapping[str, Any]:
-        return _find_value(self.csi_driver_before, version, self.csi_driver)
+        earlier = self.csi_driver_before.items()
+        return next((spec for first, spec in earlier if version.release < parse(first).release), self.csi_driver)
 
     @property
     def newest(self) -> Version:

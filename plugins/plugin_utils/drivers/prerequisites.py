@@ -135,16 +135,16 @@ def check_objects(
         return
     data = snapshot.feature_states[namespace]
     subject = f"ConfigMap {namespace}/{states.name}"
+    required = {key: first for key, first in states.required_before.items() if version.release < parse(first).release}
     if data is None:
-        if not desired.create_cluster_objects:
-            remedy = (
-                f"it belongs to the driver's installation ({driver.controller.pointer}); deploy into its namespace, "
-                f"{create}"
-            )
+        # With switches that a release requires, only its own installation knows the whole map.
+        if required or not desired.create_cluster_objects:
+            remedy = f"it belongs to the driver's installation ({driver.controller.pointer}); deploy into its namespace"
+            remedy += "" if required else f", {create}"
             yield blocker("CSI-D22", subject, "it does not exist, and the node plugin reads it when it starts", remedy)
         return
-    for key, fixed_in in states.required_before.items():
-        if version.release < parse(fixed_in).release and data.get(key) != "true":
+    for key, fixed_in in required.items():
+        if data.get(key) != "true":
             message = (
                 f"{key} is {data.get(key, 'not set')}, expected true: releases before {fixed_in} do not start on "
                 "Windows without it"

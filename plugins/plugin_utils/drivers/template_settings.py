@@ -35,7 +35,7 @@ def make_settings(
         "csi_driver_spec": dict(driver.find_csi_driver_spec(version)),
         "create_feature_states": create_feature_states and driver.feature_states is not None,
         "feature_states": driver.feature_states.name if driver.feature_states else None,
-        "feature_states_data": _choose_feature_states(driver, version),
+        "feature_states_data": dict(driver.feature_states.shipped) if driver.feature_states else {},
         "daemonset": driver.daemonset,
         "container": driver.container,
         "service_account": driver.service_account,
@@ -96,17 +96,6 @@ def choose_images(driver: Driver, desired: DriverRequest, version: Version, rule
             image = f"{image.split('@', 1)[0]}@{digest}"
         result[role] = image
     return result
-
-
-def _choose_feature_states(driver: Driver, version: Version) -> dict[str, str]:
-    if driver.feature_states is None:
-        return {}
-    needed = {
-        key: "true"
-        for key, fixed in driver.feature_states.required_before.items()
-        if version.release < parse(fixed).release
-    }
-    return {**driver.feature_states.find_shipped(version), **needed}
 
 
 def _choose_resources(rule: ModeRule, desired: DriverRequest) -> dict[str, Any]:

@@ -45,29 +45,6 @@ _CAPABILITIES: capability.Table = {
     capability.EXPANSION: (Cell(True, f"{_UTILS} ResizeVolume"),),
 }
 
-# Feature states of 3.0 and 3.1.
-_SWITCHES = {
-    **dict.fromkeys(
-        (
-            "csi-migration",
-            "csi-auth-check",
-            "online-volume-extend",
-            "async-query-volume",
-            "block-volume-snapshot",
-            "csi-windows-support",
-            "list-volumes",
-            "cnsmgr-suspend-create-volume",
-            "topology-preferential-datastores",
-            "max-pvscsi-targets-per-vm",
-            "multi-vcenter-csi-topology",
-            "csi-internal-generated-cluster-id",
-        ),
-        "true",
-    ),
-    "trigger-csi-fullsync": "false",
-    "pv-to-backingdiskobjectid-mapping": "false",
-}
-
 DRIVER = base.Driver(
     key="vsphere",
     title="vSphere",
@@ -129,11 +106,6 @@ DRIVER = base.Driver(
     feature_states=base.FeatureStates(
         name="internal-feature-states.csi.vsphere.vmware.com",
         shipped={"trigger-csi-fullsync": "false", "pv-to-backingdiskobjectid-mapping": "false"},
-        # Later releases have these switches on by themselves.
-        shipped_before={
-            "3.1.0": {**_SWITCHES, "use-csinode-id": "true", "listview-tasks": "false"},
-            "3.2.0": {**_SWITCHES, "listview-tasks": "true"},
-        },
         required_before={"csi-windows-support": "3.2.0"},
         # pkg/csi/service/vanilla/controller.go, initVolumeMigrationService and its callers
         migrates_before={"csi-migration": "3.2.0"},

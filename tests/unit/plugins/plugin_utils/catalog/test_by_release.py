@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import wmco
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.versions import parse
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import plan_driver
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan import DriverPlan, plan_driver
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan_inputs import DriverRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.prerequisites import check_issues, check_objects
 from unit.plugins.plugin_utils.drivers.worlds import HOME, snapshot
@@ -48,20 +48,15 @@ def test_upstreams_installation_makes_no_finding(release: str) -> None:
     assert [one.id for one in check_objects(driver, DriverRequest(), observed, version, HOME)] == []
 
 
-@pytest.mark.parametrize(
-    ("release", "count", "node_id"), [("3.0.3", 16, "true"), ("3.1.2", 15, None), ("3.2.0", 2, None)]
-)
-def test_all_feature_states_of_a_vsphere_release_are_created(release: str, count: int, node_id: str | None) -> None:
-    observed = snapshot(csi_driver=None, feature_states={HOME: None})
-    made = plan_driver(
-        DRIVERS["vsphere"],
-        DriverRequest(version=release, create_cluster_objects=True, allow_version_skew=True),
-        observed,
-    )
-    states = made.settings["feature_states_data"]
-    assert len(states) == count
-    assert states.get("use-csinode-id") == node_id
-    assert states.get("csi-windows-support") == ("true" if count > 2 else None)
+def test_feature_states_are_created_for_releases_that_require_none() -> None:
+    def plan(release: str) -> DriverPlan:
+        desired = DriverRequest(version=release, create_cluster_objects=True, allow_version_skew=True)
+        return plan_driver(DRIVERS["vsphere"], desired, snapshot(csi_driver=None, feature_states={HOME: None}))
+
+    assert len(plan("3.2.0").settings["feature_states_data"]) == 2
+    (refused,) = [finding for finding in plan("3.1.2").findings if finding.severity == "blocker"]
+    assert refused.id == "CSI-D22"
+    assert "create_cluster_objects" not in refused.remedy
 
 
 @pytest.mark.parametrize(
