@@ -84,13 +84,6 @@ class RollResult:
         }
 
 
-def describe_nodes(state: RollState, evaluation: Evaluation) -> list[dict[str, str]]:
-    """Each Node of the run, in order: old, moving, down or done, and what a moving one lacks."""
-    why = {node.node: "; ".join(problem.message for problem in node.problems) for node in evaluation.nodes}
-    rows = [(name, state.of_node(name)) for name in (*state.order, *state.down)]
-    return [{"node": name, "state": word, "why": why.get(name, "") if word == "moving" else ""} for name, word in rows]
-
-
 def roll_pods(
     view: RolloutView, options: RollOptions, rules: GateRules, delete: Callable[[PodFacts], bool], notify: Notify,
     clock: Callable[[], float] = time.monotonic,
@@ -133,27 +126,31 @@ class _Progress:
         self._known: dict[str, str] = {}
 
     def report(self, state: RollState, evaluation: Evaluation, waited: Mapping[str, float]) -> None:
-        now, nodes = self._clock(), describe_nodes(state, evaluation)
-        changed = [node for node in nodes if self._known.get(node["node"], "old") != node["state"]]
-        removed_nodes = sorted(set(self._known).difference(node["node"] for node in nodes))
+        now, states = self._clock(), {name: state.of_node(name) for name in (*state.order, *state.down)}
+        changed = [name for name, word in states.items() if self._known.get(name, "old") != word]
+        removed_nodes = sorted(self._known.keys() - states.keys())
         if not changed and not removed_nodes and now - self._said < REPORT_INTERVAL:
             return
-        self._said, self._known = now, {node["node"]: node["state"] for node in nodes}
-        done = sum(node["state"] == "done" for node in nodes)
-        self._notify(f"{spell(now - self._began)}: {done} of {len(nodes)} nodes have the new plugin")
+        self._said, self._known = now, states
+        done = sum(word == "done" for word in states.values())
+        self._notify(f"{spell(now - self._began)}: {done} of {len(states)} nodes have the new plugin")
         words = {"moving": "pod replaced", "done": "works", "old": "as before", "down": "not Ready, skipped"}
-        for node in changed:
-            self._notify(f"  {node['node']}: {words[node['state']]}" + (f" ({node['why']})" if node["why"] else ""))
+        moving = [name for name, word in states.items() if word == "moving"]
+        why = {
+            node.node: "; ".join(problem.message for problem in node.problems)
+            for node in evaluation.nodes
+            if node.node in moving
+        }
+        for name in changed:
+            self._notify(f"  {name}: {words[states[name]]}" + (f" ({why[name]})" if why.get(name) else ""))
         for name in removed_nodes:
             self._notify(
                 f"  {name}: the DaemonSet no longer places a pod there, for example because its Node was deleted"
             )
         if not changed and not removed_nodes:
-            limit = self._options.node_timeout
-            for node in (node for node in nodes if node["state"] == "moving"):
-                self._notify(
-                    f"  waiting for {node['node']}, {render_progress(waited.get(node['node'], 0), limit)} ({node['why']})"
-                )
+            for name in moving:
+                progress = render_progress(waited.get(name, 0), self._options.node_timeout)
+                self._notify(f"  waiting for {name}, {progress} ({why.get(name, '')})")
 
 
 def choose_former(revisions: Sequence[Mapping[str, Any]], pods: Sequence[PodFacts]) -> dict[str, Any] | None:
