@@ -324,12 +324,6 @@ def _render_remapping(node: str, users: str, removal: str) -> str:
     )
 
 
-def _render_deletes(pods: Sequence[str]) -> list[str]:
-    """The commands that delete pods. pods: as namespace/name."""
-    by_namespace = group_values((pod.partition("/")[0], pod.partition("/")[2]) for pod in dict.fromkeys(pods))
-    return [f"kubectl -n {namespace} delete pod {' '.join(names)}" for namespace, names in by_namespace.items()]
-
-
 def _diagnose_driver(cluster: ClusterFacts, reported: set[str], unread: set[str]) -> Iterator[Diagnosis]:
     """What the readiness report found. unread: Nodes whose host the connection layer reports already."""
     if cluster.unread and not cluster.problem:
@@ -361,10 +355,11 @@ def _diagnose_conflicts(events: Sequence[tuple[str, str, str]]) -> Iterator[Diag
 
 def _diagnose_formats(events: Sequence[tuple[str, str, str]]) -> Iterator[Diagnosis]:
     for title in dict.fromkeys(title for title, message, _node in events if _FORMAT.search(message)):
+        namespace, _slash, pod = title.removeprefix("Pod ").partition("/")
         yield Diagnosis(
             "driver", "CSI-X23", "blocker", title,
             "its mount fails because the first format of its disk took longer than a mount may, and another mount began beside it",
-            "a format that ends within two minutes", f"Wait until the format has ended, then: {_render_deletes([title.removeprefix('Pod ')])[0]}",
+            "a format that ends within two minutes", f"Wait until the format has ended, then: kubectl -n {namespace} delete pod {pod}",
         )  # fmt: skip
 
 

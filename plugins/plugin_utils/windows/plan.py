@@ -453,7 +453,7 @@ def _plan_present(desired: Desired, snapshot: HostSnapshot) -> list[PlanStep]:
         steps.append(PlanStep("start", f"start the service {name} and wait for its pipes", name))
     if (
         service is None
-        or has_release_change(steps)
+        or any(step.kind in ("commit", "start", "promote") for step in steps)
         or items & {"recorded_release", "recorded_sha256", "unproven_swap_from"}
     ):
         steps.append(PlanStep("record", f"record release and SHA-256 under the Parameters key of {name}", name))
@@ -462,10 +462,6 @@ def _plan_present(desired: Desired, snapshot: HostSnapshot) -> list[PlanStep]:
     if steps:
         steps += _plan_prune(desired, snapshot)
     return steps
-
-
-def has_release_change(steps: list[PlanStep]) -> bool:
-    return any(step.kind in ("commit", "start", "promote") for step in steps)
 
 
 def _is_stopping_or_mute(desired: Desired, snapshot: HostSnapshot) -> bool:
@@ -497,13 +493,10 @@ def _plan_stop(service: model.Service) -> PlanStep:
 def _plan_prune(desired: Desired, snapshot: HostSnapshot) -> list[PlanStep]:
     keep = list_kept_releases(desired, snapshot)
     old = [name for name in snapshot.install_dir_entries if _RELEASE_DIR.fullmatch(name)]
-    names = [*list_leftovers(snapshot), *(name for name in old if name.lower() not in keep)]
+    # What cut-off runs left.
+    left = [name for name in snapshot.install_dir_entries if name.lower().startswith(("stage-", "aside-"))]
+    names = [*left, *(name for name in old if name.lower() not in keep)]
     return [PlanStep("prune", f"remove {model.INSTALL_DIR}\\{name}", name) for name in names]
-
-
-def list_leftovers(snapshot: HostSnapshot) -> list[str]:
-    """Directories that cut-off runs left in ours."""
-    return [name for name in snapshot.install_dir_entries if name.lower().startswith(("stage-", "aside-"))]
 
 
 def _plan_absent(snapshot: HostSnapshot) -> list[PlanStep]:

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from typing import Any
 
 from ..base.stored import serialize
@@ -214,7 +214,7 @@ def describe_state(desired: Desired, snapshot: HostSnapshot) -> dict[str, Any]:
     """The ``csi_proxy`` part of a result."""
     service = snapshot.service
     return {
-        "observed_at": format_timestamp(snapshot.observed_at),
+        "observed_at": f"{datetime.fromtimestamp(snapshot.observed_at, timezone.utc):%Y-%m-%dT%H:%M:%SZ}",
         "host": serialize(snapshot.host),
         "managed_by": plan.find_manager(snapshot),
         "service": service and {**describe_service(service), "pid": service.pid or None},
@@ -242,8 +242,3 @@ def shorten_failed_result(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def describe_plan(steps: tuple[plan.PlanStep, ...]) -> list[dict[str, str]]:
     return [{"step": step.kind, "description": step.description} for step in steps]
-
-
-def format_timestamp(seconds: float) -> str:
-    """UTC, ISO 8601 with whole seconds."""
-    return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
