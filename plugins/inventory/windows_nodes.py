@@ -10,13 +10,13 @@ short_description: Windows hosts of a cluster
 version_added: 1.0.0
 author: kubewin.csi contributors (@kubewin)
 description:
-  - Lists the Windows Nodes of a cluster, and the instances in the ConfigMap C(windows-instances) of the Windows Machine Config Operator (WMCO), as hosts.
+  - Lists the Windows Nodes of a cluster as hosts.
   - A host has the name of its Node, also in its variable C(kubewin_node_name), which the playbooks verify on the host.
-  - C(ansible_host) is the address in C(windows-instances), else the Node's C(InternalIP), IPv4 before IPv6. For another one, set it with O(compose).
-    The plugin ignores link-local addresses, and values that are neither an IP address nor a host name.
+  - C(ansible_host) is the address in the ConfigMap C(windows-instances) of the Windows Machine Config Operator (WMCO), else the Node's
+    C(InternalIP), IPv4 before IPv6. For another one, set it with O(compose). The plugin ignores link-local addresses, and values that are
+    neither an IP address nor a host name.
   - Hosts with an address are in the group C(kubewin_windows), a child of C(windows), on which the playbooks work. A Node without an
-    address is in the group C(kubewin_unreachable), with the reason in C(kubewin_unreachable_because). An instance without a Node is in the
-    group C(kubewin_without_node), with the reason in C(kubewin_without_node_because).
+    address is in the group C(kubewin_unreachable), with the reason in C(kubewin_unreachable_because).
   - Sets no users and passwords. Keep them in other variables of the inventory, or in AWX's Machine credential.
   - The file name must end in C(windows_nodes.yml) or C(windows_nodes.yaml).
 extends_documentation_fragment:

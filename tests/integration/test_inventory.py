@@ -141,12 +141,11 @@ def test_under_every_line_of_ansible_core_nothing_in_the_cluster_is_a_template(o
     assert len(observed) == 1
 
 
-def test_the_operators_instances_are_their_nodes_or_listed_with_the_reason(operator: Lab, tmp_path: Path) -> None:
+def test_the_operators_instances_are_their_nodes_and_no_further_hosts(operator: Lab, tmp_path: Path) -> None:
     shown = show(source(tmp_path), credential(operator))
     assert shown.code == 0, shown.output
-    assert shown.members("kubewin_without_node") == ["127.0.12.77"]
-    assert "expected those of a Windows Node" in shown.hosts["127.0.12.77"]["kubewin_without_node_because"]
-    assert shown.members("kubewin_owner_wmco_byoh") == ["127.0.12.77", "win-1"]
+    assert "127.0.12.77" not in shown.hosts
+    assert shown.members("kubewin_owner_wmco_byoh") == ["win-1"]
     assert shown.hosts["win-1"]["ansible_connection"] == "ssh"
     assert shown.members("kubewin_windows") == ["win-1", "win-2", "win-3", "win-loud"]
 

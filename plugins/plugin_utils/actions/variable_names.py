@@ -44,7 +44,7 @@ INVENTORY = frozenset(
     f"kubewin_{name}"
     for name in (
         "build", "cluster", "instance", "instance_user", "node", "owner", "platform", "read_at", "registered_drivers",
-        "unreachable_because", "without_node_because",
+        "unreachable_because",
     )
 )  # fmt: skip
 

@@ -3,8 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The hosts of an inventory, their variables and groups. Pure.
 
-Every Windows Node and every entry of windows-instances is listed, also what nothing can be done with, with the reason:
-a host that is omitted silently is not upgraded.
+Every Windows Node is listed, also one that nothing can be done with, with the reason: a host that is omitted silently is not upgraded.
 
 Addresses come from the cluster, where a node's kubelet and users with write access to Nodes set them; they end up on command
 lines (ssh). So a value counts only when it is an IP address or a host name and nothing else.
@@ -21,13 +20,12 @@ from typing import Any
 
 from ..catalog import wmco
 from .matching import Host, Node, match_hosts
-from .observation import INSTANCE, Instance, InventoryNode, Observation
+from .observation import INSTANCE, InventoryNode, Observation
 
 # The default group of the plays, and its members from this inventory.
 WINDOWS_GROUP = "windows"
 HOSTS = "kubewin_windows"
 UNREACHABLE = "kubewin_unreachable"
-WITHOUT_NODE = "kubewin_without_node"
 
 _BYOH = f"{wmco.PREFIX}byoh"
 
@@ -76,63 +74,35 @@ class InventoryHost:
     @property
     def group(self) -> str:
         """The group that says what can be done with it."""
-        if "kubewin_without_node_because" in self.variables:
-            return WITHOUT_NODE
         return UNREACHABLE if "kubewin_unreachable_because" in self.variables else HOSTS
 
 
 def list_hosts(observed: Observation, connection: str) -> Iterator[InventoryHost]:
-    """Every host, in the order of names: Nodes first, then instances that are no Node. connection: the plugin's option."""
-    matchable = [Node.from_addresses(node.name, node.addresses) for node in observed.nodes]
-    of_node: dict[str, Instance] = {}
-    strangers: dict[str, str] = {}
-    for instance in observed.instances:
-        node_or_reason = instance.problem or _find_node(instance, matchable)
-        if isinstance(node_or_reason, str):
-            strangers[instance.name] = node_or_reason
-        elif node_or_reason.name in of_node:
-            strangers[instance.name] = (
-                f"{instance.name} and {of_node[node_or_reason.name].name} are both Node {node_or_reason.name}, expected one entry per "
-                "machine. Remove one from the ConfigMap windows-instances"
-            )
-        else:
-            of_node[node_or_reason.name] = instance
+    """Every Node in the order of names. connection: the plugin's option."""
+    nodes = [Node.from_addresses(node.name, node.addresses) for node in observed.nodes]
+    matched = match_hosts([_build_host(instance, nodes) for instance in observed.instances], nodes).matched
+    instances = {node: instance for instance, node in matched.items()}
     for node in sorted(observed.nodes, key=lambda node: node.name):
-        yield _list_node(node, of_node.get(node.name), observed, connection)
-    by_name = {instance.name: instance for instance in observed.instances}
-    for name, because in sorted(strangers.items()):
-        yield _list_instance(by_name[name], because, observed, connection)
+        yield _list_node(node, instances.get(node.name, ""), observed, connection)
 
 
-def _build_host(instance: Instance, nodes: Iterable[Node]) -> Host:
+def _build_host(instance: str, nodes: Iterable[Node]) -> Host:
     """An instance as a host for matching: its key is an address or a name."""
-    is_address = instance.name.replace(".", "").isdigit()
+    is_address = instance.replace(".", "").isdigit()
     return Host(
-        inventory_name=instance.name,
-        names=() if is_address else (instance.name,),
-        addresses=(instance.name,) if is_address else (),
-        claimed_node=instance.name if any(node.name == instance.name for node in nodes) else None,
+        inventory_name=instance,
+        names=() if is_address else (instance,),
+        addresses=(instance,) if is_address else (),
+        claimed_node=instance if any(node.name == instance for node in nodes) else None,
     )
 
 
-def _find_node(instance: Instance, nodes: list[Node]) -> Node | str:
-    """The Node that an instance is, or why it is none."""
-    matching = match_hosts([_build_host(instance, nodes)], nodes)
-    name = matching.matched.get(instance.name)
-    if name is None:
-        return (
-            f"{instance.name} of the ConfigMap windows-instances is not a Node: {matching.errors[instance.name]}. "
-            "The operator makes a new instance a Node; if it does not, check its log. If it is a Node under another name, use the name or "
-            "the address of that Node"
-        )
-    return next(node for node in nodes if node.name == name)
-
-
-def _list_node(node: InventoryNode, instance: Instance | None, observed: Observation, connection: str) -> InventoryHost:
-    owner = _find_owner(node, instance, observed.platform)
-    addresses = [(INSTANCE, instance.name), *node.addresses] if instance is not None else node.addresses
-    variables = {
-        **_build_shared_variables(observed),
+def _list_node(node: InventoryNode, instance: str, observed: Observation, connection: str) -> InventoryHost:
+    owner, platform = _find_owner(node, instance, observed.platform), observed.platform or "other"
+    variables: dict[str, Any] = {
+        "kubewin_cluster": observed.server,
+        "kubewin_read_at": observed.read_at,
+        "kubewin_platform": platform,
         "kubewin_node_name": node.name,
         "kubewin_owner": owner,
         "kubewin_build": node.build,
@@ -146,45 +116,22 @@ def _list_node(node: InventoryNode, instance: Instance | None, observed: Observa
             "annotations": dict(node.annotations),
             "addresses": [{"type": kind, "address": value} for kind, value in node.addresses],
         },
-        **_build_instance_variables(instance),
-        **_build_connection_variables(addresses, observed, connection),
     }
-    groups = [f"kubewin_owner_{owner}", f"kubewin_platform_{observed.platform or 'other'}"]
+    addresses = list(node.addresses)
+    if instance:
+        addresses.insert(0, (INSTANCE, instance))
+        variables["kubewin_instance"] = instance
+        if user := observed.instances[instance]:
+            variables["kubewin_instance_user"] = user
+    variables |= _build_connection_variables(addresses, observed, connection)
+    groups = [f"kubewin_owner_{owner}", f"kubewin_platform_{platform}"]
     groups += [f"kubewin_build_{node.build}"] if node.build else []
     groups += [f"kubewin_driver_{driver}" for driver in node.drivers]
     return InventoryHost(node.name, variables, tuple(groups))
 
 
-def _list_instance(instance: Instance, because: str, observed: Observation, connection: str) -> InventoryHost:
-    variables = {
-        **_build_shared_variables(observed),
-        "kubewin_owner": "wmco_byoh",
-        "kubewin_without_node_because": because,
-        **_build_instance_variables(instance),
-        **_build_connection_variables([(INSTANCE, instance.name)], observed, connection),
-    }
-    return InventoryHost(
-        instance.name, variables, ("kubewin_owner_wmco_byoh", f"kubewin_platform_{observed.platform or 'other'}")
-    )
-
-
-def _build_shared_variables(observed: Observation) -> dict[str, str]:
-    return {
-        "kubewin_cluster": observed.server,
-        "kubewin_read_at": observed.read_at,
-        "kubewin_platform": observed.platform or "other",
-    }
-
-
-def _build_instance_variables(instance: Instance | None) -> dict[str, str]:
-    if instance is None:
-        return {}
-    user = {"kubewin_instance_user": instance.user} if instance.user else {}
-    return {"kubewin_instance": instance.name, **user}
-
-
-def _find_owner(node: InventoryNode, instance: Instance | None, platform: str) -> str:
-    if instance is not None or node.labels.get(_BYOH) == "true":
+def _find_owner(node: InventoryNode, instance: str, platform: str) -> str:
+    if instance or node.labels.get(_BYOH) == "true":
         return "wmco_byoh"
     return "wmco" if platform == "openshift" else _OWNERS.get(platform, "unmanaged")
 

@@ -9,6 +9,7 @@ were asked for, and of an instance's entry only the user's name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,10 +20,11 @@ from ..catalog.registry import DRIVERS
 from ..drivers.ownership import detect_platform_of_nodes
 from ..kube.node import ObservedNode
 
-SCHEMA = 1
+SCHEMA = 2
 
 # WMCO's ConfigMap of instances, and the kind of their addresses.
 INSTANCE = "windows-instances"
+_USER = re.compile(r"\s*username=(\S.*?)\s*")
 
 # Which WMCO prepared the Node, and which one it is to become.
 _ALWAYS_KEPT = (wmco.VERSION, wmco.DESIRED)
@@ -71,42 +73,18 @@ class InventoryNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Instance:
-    """An entry of the ConfigMap windows-instances.
-
-    name: its key, an IPv4 address or DNS name. user: empty when problem says why.
-    """
-
-    name: str
-    user: str
-    problem: str = ""
-
-    @classmethod
-    def from_entry(cls, key: str, value: str) -> Instance:
-        """Read an entry as the operator does: username=<user>. A value that is none is not shown: it may be a secret."""
-        word, equals, user = value.strip().partition("=")
-        if word != "username" or not equals or not user:
-            return cls(
-                key,
-                "",
-                f"the value of {key} in the ConfigMap windows-instances is not username=<user>, so the operator "
-                "rejects the whole map. Correct it",
-            )
-        return cls(key, user)
-
-
-@dataclass(frozen=True, slots=True)
 class Observation:
     """A cluster as far as an inventory needs it.
 
-    server: URL of the API server. read_at: RFC 3339. platform: a key of drivers.ownership.PLATFORMS, empty for any other.
+    server: URL of the API server. read_at: RFC 3339. platform: a key of drivers.ownership.PLATFORMS, empty for any other. instances: of
+    WMCO's ConfigMap, the user by IPv4 address or DNS name; empty for a value that is not username=<user>, which may be a secret.
     """
 
     server: str
     read_at: str
     platform: str
     nodes: tuple[InventoryNode, ...]
-    instances: tuple[Instance, ...]
+    instances: Mapping[str, str]
 
     @classmethod
     def from_objects(
@@ -129,10 +107,10 @@ class Observation:
             nodes=tuple(
                 InventoryNode.from_object(node, kept, registered.get(node["metadata"]["name"], ())) for node in listed
             ),
-            instances=tuple(
-                Instance.from_entry(key, str(value))
+            instances={
+                key: user[1] if (user := _USER.fullmatch(str(value))) else ""
                 for key, value in sorted(((instances or {}).get("data") or {}).items())
-            ),
+            },
         )
 
     def as_dict(self) -> dict[str, Any]:

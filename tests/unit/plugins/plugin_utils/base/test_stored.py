@@ -79,7 +79,7 @@ FORMS: dict[str, tuple[Any, int, str]] = {
     "journal": (journal.Journal, journal.SCHEMA, "ba7455664ab12c9a"),
     "conversion": (record.ConversionRecord, record.SCHEMA, "b8001b7626739cca"),
     "baseline": (manifest.Manifest, manifest.SCHEMA, "0007d64db5742cab"),
-    "inventory": (observation.Observation, observation.SCHEMA, "eb3dc1c05642bd5e"),
+    "inventory": (observation.Observation, observation.SCHEMA, "dbde5a9499d21045"),
     "snapshot": (snapshot.Snapshot, snapshot.SNAPSHOT_VERSION, "f01ac6dfefa7881a"),
 }
 

@@ -90,7 +90,7 @@ def test_the_connection_is_what_the_platforms_nodes_are_known_to_have(
 
 
 def test_users_and_passwords_are_never_set() -> None:
-    observed = cluster(WIN1, instances={"10.0.0.11": "username=Administrator", "10.9.9.9": "username=Administrator"})
+    observed = cluster(WIN1, instances={"10.0.0.11": "username=Administrator"})
     for host in listed(observed).values():
         assert not [name for name in host.variables if "user" in name and name.startswith("ansible_")]
         assert host.variables["kubewin_instance_user"] == "Administrator"
@@ -110,31 +110,18 @@ def test_an_instance_and_its_node_are_one_host_at_the_address_that_the_operator_
     assert "kubewin_instance" not in found["win-2"].variables
 
 
-def test_an_alias_of_a_node_is_listed_apart() -> None:
-    found = listed(cluster(WIN1, instances={"alias.corp.example": "username=a"}))
-    assert set(found) == {"win-1", "alias.corp.example"}
-    assert found["alias.corp.example"].group == "kubewin_without_node"
-    because = found["alias.corp.example"].variables["kubewin_without_node_because"]
-    assert "If it is a Node under another name, use the name or the address of that Node" in because
+@pytest.mark.parametrize("key", ["alias.corp.example", "10.0.0.99", "-oProxyCommand"])
+def test_an_instance_that_is_no_node_is_no_host(key: str) -> None:
+    found = listed(cluster(WIN1, instances={key: "username=core"}))
+    assert set(found) == {"win-1"}
+    assert found["win-1"].variables["ansible_host"] == "10.0.0.11"
+    assert "kubewin_instance" not in found["win-1"].variables
 
 
-def test_an_instance_that_is_no_node_is_listed_apart_with_the_reason() -> None:
-    host = listed(cluster(WIN1, instances={"10.0.0.99": "username=core"}))["10.0.0.99"]
-    assert host.group == "kubewin_without_node"
-    assert "kubewin_node_name" not in host.variables
-    assert host.variables["ansible_host"] == "10.0.0.99"
-    assert "addresses 10.0.0.99, expected those of a Windows Node" in host.variables["kubewin_without_node_because"]
-    assert "check its log" in host.variables["kubewin_without_node_because"]
-
-
-def test_two_entries_for_one_machine_are_one_host_and_a_reason() -> None:
+def test_two_entries_for_one_machine_are_none() -> None:
     found = listed(cluster(WIN1, instances={"10.0.0.11": "username=a", "win-1.corp.example": "username=a"}))
-    assert found["win-1"].variables["kubewin_instance"] == "10.0.0.11"
-    second = found["win-1.corp.example"]
-    assert second.group == "kubewin_without_node"
-    assert second.variables["kubewin_without_node_because"].startswith(
-        "win-1.corp.example and 10.0.0.11 are both Node win-1"
-    )
+    assert set(found) == {"win-1"}
+    assert "kubewin_instance" not in found["win-1"].variables
 
 
 def test_an_instance_called_exactly_as_a_node_is_that_node_also_when_another_is_called_alike() -> None:
@@ -147,17 +134,11 @@ def test_an_instance_called_exactly_as_a_node_is_that_node_also_when_another_is_
 
 
 @pytest.mark.parametrize("value", ["password=hunter2", "hunter2", "username=", ""])
-def test_an_entry_that_the_operator_would_refuse_is_listed_and_its_value_is_not_shown(value: str) -> None:
-    host = listed(cluster(WIN1, instances={"10.0.0.11": value}))["10.0.0.11"]
-    assert host.group == "kubewin_without_node"
-    assert "is not username=<user>" in host.variables["kubewin_without_node_because"]
+def test_the_value_of_an_entry_that_the_operator_would_refuse_is_not_shown(value: str) -> None:
+    host = listed(cluster(WIN1, instances={"10.0.0.11": value}))["win-1"]
+    assert host.variables["kubewin_instance"] == "10.0.0.11"
     assert "hunter2" not in str(host.variables)
     assert "kubewin_instance_user" not in host.variables
-
-
-def test_a_key_that_would_be_an_option_on_a_command_line_is_never_an_address() -> None:
-    host = listed(cluster(WIN1, instances={"-oProxyCommand": "username=a"}))["-oProxyCommand"]
-    assert "ansible_host" not in host.variables
 
 
 # What the user's own expressions make of it

@@ -60,7 +60,7 @@ def test_four_reads_and_no_node_of_another_system() -> None:
 
 def test_the_operators_instances_are_read_where_they_are() -> None:
     found = observed(Server(**{CONFIG_MAP: {"data": {"10.0.0.99": "username=core"}}}))
-    assert [(one.name, one.user) for one in found.instances] == [("10.0.0.99", "core")]
+    assert found.instances == {"10.0.0.99": "core"}
     assert found.platform == "openshift"
 
 
