@@ -179,7 +179,6 @@ def _drop_repeated(gaps: Iterable[Gap]) -> Iterator[Gap]:
 
 
 def format_report(before: Manifest, after: Manifest, comparison: VolumeComparison) -> str:
-    """Format the report of one volume."""
     return mask_controls("\n".join(_format_lines(before, after, comparison)))
 
 

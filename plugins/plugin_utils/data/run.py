@@ -111,11 +111,12 @@ class DataRun:
     def plan(self) -> Iterator[str]:
         """Describe what would be done, a line a claim."""
         for claim in self._claims:
-            if why := self._unusable.get(claim.partition("/")[0]):
+            namespace, _slash, name = claim.partition("/")
+            if why := self._unusable.get(namespace):
                 yield f"{claim}: cannot be read: {why}"
                 continue
             try:
-                yield self._describe_plan(claim, self._find(claim), self._baselines.read(claim))
+                yield self._describe_plan(claim, self._readers[namespace].find(name), self._baselines.read(claim))
             except ClusterError as error:
                 if not self._options["keep_going"] or error.reason in _OF_ALL:
                     raise
@@ -133,10 +134,6 @@ class DataRun:
         if before is not None:
             return f"{claim}: keep the baseline of {before.taken}"
         return f"{claim}: {through}, and record it in {self._baselines.describe_location(claim)}"
-
-    def _find(self, claim: str) -> ReadableClaim:
-        namespace, _slash, name = claim.partition("/")
-        return self._readers[namespace].find(name)
 
     def run(self) -> None:
         """Read one claim after the other."""

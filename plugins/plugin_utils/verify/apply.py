@@ -309,7 +309,6 @@ class _TargetProver:
             )  # fmt: skip
 
     def _wait_until_detached(self, volume: Mapping[str, Any]) -> None:
-        """Wait until the volume is detached from its node."""
         target, volume_name = self._target, self._proof.volume
         handle = str(((volume.get("spec") or {}).get("csi") or {}).get("volumeHandle", ""))
         name = objects.name_attachment(target.provisioner, handle, target.node)

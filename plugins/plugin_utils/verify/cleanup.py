@@ -84,7 +84,6 @@ class Cleaner:
                 self._client.discard(kinds.NAMESPACE, live)
 
     def wait_for_namespace(self, ends: float) -> None:
-        """Wait until the namespace is deleted."""
         with self._report_errors():
             while self._scope.owns_namespace and self._client.get(kinds.NAMESPACE, self._scope.namespace) is not None:
                 if time.monotonic() > ends:

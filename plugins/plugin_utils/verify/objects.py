@@ -15,17 +15,15 @@ from ..kube.labels import MANAGED_BY, MANAGER, PART_OF
 from .nodes import ProofNode
 from .plan import SIZE, VerifyRequest, VerifyTarget
 
-PART = "kubewin-verify"
+PREFIX = "kubewin-verify"
 RUN = "kubewin.io/verify-run"
-SELECTOR = f"{MANAGED_BY}={MANAGER},{PART_OF}={PART}"
+SELECTOR = f"{MANAGED_BY}={MANAGER},{PART_OF}={PREFIX}"
 CONTAINER = "kubewin"
 MOUNT = "C:\\kubewin"
 FILE = f"{MOUNT}\\proof.txt"
-PREFIX = "kubewin-verify"
 
 
 def select_run(run: str) -> str:
-    """Return the label selector of all objects of a run."""
     return f"{SELECTOR},{RUN}={run}"
 
 
@@ -38,7 +36,7 @@ class RunScope:
     owns_namespace: bool
 
     def build_labels(self) -> dict[str, str]:
-        return {MANAGED_BY: MANAGER, PART_OF: PART, RUN: self.run}
+        return {MANAGED_BY: MANAGER, PART_OF: PREFIX, RUN: self.run}
 
     def define_namespace(self) -> dict[str, Any]:
         """Define the run's own namespace. Its pods need nothing that "baseline" forbids; "restricted" wants a non-root user."""

@@ -74,8 +74,6 @@ class CommandTimeoutError(ChannelError):
 
 
 class OutputLimitError(ChannelError):
-    """A line printed more than fits."""
-
     def __init__(self, where: str) -> None:
         super().__init__(
             "output_too_large",
@@ -98,8 +96,6 @@ class AccessDeniedError(ChannelError):
 
 
 class PasswordMissingError(ChannelError):
-    """The logon failed, and the connection has no password."""
-
     def __init__(self, endpoint: str, text: str) -> None:
         super().__init__(
             "access_denied",

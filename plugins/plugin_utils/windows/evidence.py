@@ -87,7 +87,9 @@ def collect(
         yield _run_queries(node, title, commands)
     own_logs = find_own_logs(snapshot.service)
     try:
-        paths = _drop_duplicates([*own_logs, *_find_node_service_logs(node), *_NODE_LOGS])
+        every = [*own_logs, *_find_node_service_logs(node), *_NODE_LOGS]
+        # Each once, as its first mention spells it.
+        paths = list({path.lower(): path for path in reversed(every)}.values())[::-1]
         sizes = _read_sizes(node, paths)
     except ChannelError:
         raise
@@ -98,10 +100,6 @@ def collect(
         # The log of the start before is there only after a change of this collection's.
         if size is not None or (path in own_logs and not path.endswith(".1")):
             yield _read_log(node, path, size, log_bytes)
-
-
-def _drop_duplicates(paths: Iterable[str]) -> tuple[str, ...]:
-    return tuple({path.lower(): path for path in reversed(list(paths))}.values())[::-1]
 
 
 def _find_node_service_logs(node: WindowsHost) -> tuple[str, ...]:

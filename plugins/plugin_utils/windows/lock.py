@@ -135,7 +135,6 @@ class NodeLock:
 
     @staticmethod
     def describe(owner: LockOwner) -> str:
-        """The holder of a lock."""
         return f"lock {owner.identity} of {owner.process or 'an unknown process'}"
 
     def build_held_error(self, owner: LockOwner, waited: float) -> NodeError:

@@ -63,7 +63,6 @@ class Failure:
 
     @property
     def words(self) -> str:
-        """The node's output."""
         return " ".join(self.output.split())[-600:]
 
 
