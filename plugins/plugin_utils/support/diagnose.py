@@ -119,19 +119,15 @@ class ClusterFacts:
     is_without_nodes: bool = False
 
 
-# Packages that every playbook with a cluster needs, and for what.
-NEEDED: Mapping[str, str] = {
-    "kubernetes": "the cluster",
-    "msgspec": "the cluster",
-    "kubernetes.core": "the cluster",
-}
+# Packages that every playbook with a cluster needs for it.
+NEEDED = ("kubernetes", "msgspec", "kubernetes.core")
 
 
 def explain_missing_packages(missing: Collection[str]) -> list[str]:
     """A sentence for each package of NEEDED that is not installed."""
     return [
-        f"controller, {package}: it is not installed, and {why} needs it. Install it: {_suggest_install(package)}"
-        for package, why in NEEDED.items()
+        f"controller, {package}: it is not installed, and the cluster needs it. Install it: {_suggest_install(package)}"
+        for package in NEEDED
         if package in missing
     ]
 
@@ -180,7 +176,7 @@ def diagnose(
 
 
 def _diagnose_controller(controller: ControllerPackages, hosts: Sequence[HostFacts]) -> Iterator[Diagnosis]:
-    needed = dict(NEEDED)
+    needed = dict.fromkeys(NEEDED, "the cluster")
     for host in hosts:
         why = f"the connection {host.connection} ({host.transport or 'default'}) of host {host.name}"
         of_transport = _OF_TRANSPORT.get((host.connection, host.transport))

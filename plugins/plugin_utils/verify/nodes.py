@@ -77,9 +77,9 @@ def explain_unschedulable(node: ProofNode, image: str, tolerations: Sequence[Map
 
 
 def explain_unfit(node: ProofNode, driver: str, image: str, tolerations: Sequence[Mapping[str, Any]]) -> str:
-    """Return why a driver (its CSI name) cannot be verified on a node, with the remedy; empty if it can."""
+    """Return why a driver cannot be verified on a node, with the remedy; empty if it can. driver: its CSI name, empty for in-tree."""
     why = explain_unschedulable(node, image, tolerations)
-    if not why and driver not in node.drivers:
+    if not why and driver and driver not in node.drivers:
         return f"{driver} is not in its CSINode; run enable_csi, whose gate reports the cause"
     return why
 
@@ -102,11 +102,7 @@ def choose_node(
     """
     reasons: list[str] = []
     for node in nodes:
-        why = (
-            explain_unfit(node, driver, image, tolerations)
-            if driver
-            else explain_unschedulable(node, image, tolerations)
-        )
+        why = explain_unfit(node, driver, image, tolerations)
         if not why and not can_reach(node, volume):
             why = "the volume's node affinity"
         if not why:
