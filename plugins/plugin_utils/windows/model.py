@@ -239,8 +239,8 @@ class HostSnapshot:
     """digest of the service's executable"""
     staged_sha256: str | None
     """digest of the desired release's executable, None when it is not there"""
-    own_install_dir: str
-    """the directory that the collection recorded as created, '' when none is recorded"""
+    owns_install_dir: bool
+    """whether the collection recorded that it created the install directory"""
     install_dir_exists: bool
     install_dir_entries: tuple[str, ...]
     access: tuple[tuple[str, AccessList | None], ...]

@@ -272,7 +272,7 @@ def observe(node: WindowsHost, desired: model.Desired, *, with_mounts: bool = Fa
         pipes=collect_pipes(answers if node.lists_pipes else second),
         executable_sha256=digest if service else None,
         staged_sha256=parse.find_sha256(answers.text("staged")),
-        own_install_dir=own_values.get("installdir", ("", ""))[1],
+        owns_install_dir=own_values.get("installdir", ("", ""))[1].lower() == model.INSTALL_DIR.lower(),
         install_dir_exists=is_listed(model.INSTALL_DIR, answers.text("install_dir")),
         install_dir_entries=parse.read_names(answers.text("entries")),
         links=_find_links(answers.text("links")),

@@ -90,7 +90,7 @@ def find_manager(snapshot: HostSnapshot) -> ManagedBy:
         return "wicd"
     if service.executable.lower().endswith("nssm.exe"):
         return "nssm"
-    if is_ours(snapshot, service.executable):
+    if snapshot.owns_install_dir and _find_release_dir(service.command_line):
         return "adopted" if service.record.adopted_from else "kubewin"
     if "\\rancher\\" in service.command_line.lower() or (
         "\\wins\\" in service.command_line.lower() and snapshot.rancher
@@ -103,17 +103,6 @@ def is_managed_elsewhere(desired: Desired, snapshot: HostSnapshot) -> bool:
     """Whether another program manages csi-proxy, and the task does not take its service over."""
     owner = find_manager(snapshot)
     return owner in ELSEWHERE and owner != desired.take_over
-
-
-def is_ours(snapshot: HostSnapshot, path: str) -> bool:
-    """Whether ``path`` lies in the directory that the collection created on this node."""
-    own_dir = snapshot.own_install_dir.lower().rstrip("\\")
-    return bool(own_dir) and path.lower().startswith(own_dir + "\\")
-
-
-def owns_directory(snapshot: HostSnapshot) -> bool:
-    """Whether the collection created the install directory of this node."""
-    return snapshot.own_install_dir.lower() == model.INSTALL_DIR.lower()
 
 
 def find_missing_pipes(required: tuple[str, ...], snapshot: HostSnapshot) -> tuple[str, ...]:
@@ -308,7 +297,7 @@ def _refuse(desired: Desired, snapshot: HostSnapshot) -> ChangeRefusedError | No
             "If it is a HostProcess pod, remove its DaemonSet. If it remained when this service was stopped "
             f"manually, end it: taskkill /F /PID {foreign[0].pid}. Then run the play again.",
         )
-    if snapshot.install_dir_exists and not owns_directory(snapshot):
+    if snapshot.install_dir_exists and not snapshot.owns_install_dir:
         return ChangeRefusedError(
             "directory_foreign",
             f"{model.INSTALL_DIR} exists, expected a new directory or one that this collection created.",
@@ -400,7 +389,7 @@ def _plan_present(desired: Desired, snapshot: HostSnapshot) -> list[PlanStep]:
     items = {item.item for item in compare_with_desired(desired, snapshot)}
     steps: list[PlanStep] = []
     name = service.name if service else catalog.SERVICE_NAMES[0]
-    if not owns_directory(snapshot):
+    if not snapshot.owns_install_dir:
         steps.append(PlanStep("remember_directory", f"record {model.INSTALL_DIR} as created by kubewin.csi"))
     if not snapshot.install_dir_exists:
         steps.append(PlanStep("create_directory", f"create {model.INSTALL_DIR}", model.INSTALL_DIR))
@@ -506,7 +495,7 @@ def _plan_absent(snapshot: HostSnapshot) -> list[PlanStep]:
         if service.state != model.STOPPED or snapshot.processes:
             steps.append(_plan_stop(service))
         steps.append(PlanStep("delete_service", f"delete the service {service.name}", service.name))
-    if owns_directory(snapshot):
+    if snapshot.owns_install_dir:
         if snapshot.install_dir_exists:
             steps.append(PlanStep("remove_files", f"remove {model.INSTALL_DIR}", model.INSTALL_DIR))
         steps.append(PlanStep("forget_directory", f"remove the record {model.OWN_KEY}"))

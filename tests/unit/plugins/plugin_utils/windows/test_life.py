@@ -201,11 +201,11 @@ def test_absent_removes_service_files_and_record(host: Host, artifacts: Artifact
     outcome = host.run(gone)
     assert [step.kind for step in outcome.steps] == ["stop", "delete_service", "remove_files", "forget_directory"]
     snapshot = host.observe(gone)
-    assert (snapshot.service, snapshot.pipes, snapshot.install_dir_exists, snapshot.own_install_dir) == (
+    assert (snapshot.service, snapshot.pipes, snapshot.install_dir_exists, snapshot.owns_install_dir) == (
         None,
         (),
         False,
-        "",
+        False,
     )
     assert snapshot.processes == ()
     assert not host.run(gone).changed

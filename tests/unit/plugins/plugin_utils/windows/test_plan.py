@@ -49,7 +49,7 @@ EMPTY = model.HostSnapshot(
     pipes=(),
     executable_sha256=None,
     staged_sha256=None,
-    own_install_dir="",
+    owns_install_dir=False,
     install_dir_exists=False,
     install_dir_entries=(),
     access=((DRIVE, access.parse_access_list(SERVER_DRIVE)),),
@@ -87,7 +87,7 @@ def installed(desired: model.Desired, staged: model.Desired = WANTED, **changes:
         pipes=PIPES,
         executable_sha256=desired.sha256,
         staged_sha256=desired.sha256 if desired == staged else None,
-        own_install_dir=model.INSTALL_DIR,
+        owns_install_dir=True,
         install_dir_exists=True,
         install_dir_entries=here,
         access=with_access(),
@@ -321,9 +321,8 @@ def test_serving_needs_state_stable_process_and_pipes(found: model.HostSnapshot,
 
 
 def test_absent_keeps_a_directory_that_the_collection_did_not_create() -> None:
-    for recorded in ("", r"C:\other"):
-        found = replace(CONVERGED, own_install_dir=recorded, service=None, processes=(), pipes=())
-        assert kinds(replace(WANTED, state="absent"), found) == []
+    found = replace(CONVERGED, owns_install_dir=False, service=None, processes=(), pipes=())
+    assert kinds(replace(WANTED, state="absent"), found) == []
 
 
 def test_absent_steps() -> None:
