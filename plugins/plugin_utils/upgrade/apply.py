@@ -24,7 +24,7 @@ from ..kube.quiesce import Object, plan_cordon, plan_uncordon
 from .decide import ChangeObject, select_nodes_to_read, select_workloads_to_read
 from .journal import Journal, UpgradeTarget, UpgradeWorkload
 from .observation import OPERATOR, TAINT, ClusterState, UpgradeNode, UpgradeObservation, WorkloadState, read_pod
-from .snapshot import NodeReleases, UpgradeSnapshot
+from .snapshot import ClaimedVolume, read_volumes
 
 # An eviction that was refused is tried again after so many seconds, as kubectl drain does.
 _EVICT_AGAIN = 5.0
@@ -164,11 +164,9 @@ class UpgradeObserver:
                 repelled.append(f"{observed.namespace}/{observed.name}")
         return repelled
 
-    def take_snapshot(self, claims: Iterable[str] = ()) -> UpgradeSnapshot:
-        """Read the volumes of pods on Windows nodes and of these claims, and the nodes' releases."""
-        nodes = self.read_nodes()
-        return UpgradeSnapshot.from_objects(
-            {name: NodeReleases(node.kubelet, node.version) for name, node in nodes.items()},
+    def read_volumes(self, nodes: Iterable[str], claims: Iterable[str] = ()) -> dict[str, ClaimedVolume]:
+        """Read the volumes of pods on these nodes and of these claims."""
+        return read_volumes(
             [pod for name in nodes for pod in self.list_pods(name)],
             self._client.list(kinds.PERSISTENT_VOLUME_CLAIM).items,
             self._client.list(kinds.PERSISTENT_VOLUME).items,

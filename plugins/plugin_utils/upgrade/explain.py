@@ -5,7 +5,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+from ..base.findings import Finding
 from .journal import STEPS_BY_HOOK, Journal, NodeEntry, UpgradeStep
+from .observation import UpgradeNode
 
 _STEP_DESCRIPTIONS = {
     "cordon": "cordoned",
@@ -83,6 +87,22 @@ def describe_plan(journal: Journal) -> list[str]:
         *lines,
         f"each: {', then '.join(_STEP_DESCRIPTIONS[step] for step in STEPS_BY_HOOK[journal.hook] if step in _STEP_DESCRIPTIONS)}",
     ]
+
+
+def describe_changes(journal: Journal, nodes: Mapping[str, UpgradeNode], findings: Sequence[Finding]) -> list[str]:
+    """Describe the releases of each node before and after, then the volumes. findings: of changed volumes."""
+    lines = []
+    for entry in journal.nodes:
+        node = nodes.get(entry.node)
+        releases = (("kubelet", entry.kubelet, node.kubelet), ("WMCO", entry.wmco, node.version)) if node else ()
+        changes = [
+            f"{component} {current}" if was == current else f"{component} {was} -> {current}"
+            for component, was, current in releases
+            if was or current
+        ]
+        lines.append(f"{entry.node}: {', '.join(changes) or 'the Node does not exist'}")
+    unchanged = len(journal.before) - len(findings)
+    return [*lines, f"{unchanged} of {len(journal.before)} volumes of Windows workloads are unchanged"]
 
 
 def _describe_entry(entry: NodeEntry, journal: Journal) -> str:

@@ -13,9 +13,9 @@ from typing import Literal
 
 from ..base.findings import Finding
 from ..base.stored import FormatError, read
-from .snapshot import UpgradeSnapshot
+from .snapshot import ClaimedVolume
 
-SCHEMA = 1
+SCHEMA = 2
 
 Hook = Literal["none", "tasks", "wmco"]
 UpgradeStep = Literal[
@@ -136,7 +136,7 @@ class Journal:
     only: the Nodes that were named, empty for all. generation: grows whenever a run resumes it, so that a run that was taken over
     can write nothing more. run: the run of this generation, as the lease names it. due: nodes whose tasks that run began, and whose
     results are not recorded yet. approval: name of the pause that waits for an approval. held_since: since when the next batch has
-    been waiting. stopping: why no further node starts. confirmed: pauses that were approved, and when. before: the volumes as they were.
+    been waiting. stopping: why no further node starts. confirmed: pauses that were approved, and when. before: the volumes as they were, by claim.
     ended: when everything was proven and compared after
     the last node. compared: the claims whose baselines were compared then, and are needed no more. happened: the newest events, one line each.
     """
@@ -156,7 +156,7 @@ class Journal:
     stopping: Finding | None = None
     held_since: str = ""
     confirmed: Mapping[str, str] = field(default_factory=dict)
-    before: UpgradeSnapshot = field(default_factory=UpgradeSnapshot)
+    before: Mapping[str, ClaimedVolume] = field(default_factory=dict)
     ended: str = ""
     compared: tuple[str, ...] = ()
     only: tuple[str, ...] = ()

@@ -115,8 +115,8 @@ class UpgradeSteps:
         """Verify every node and save baselines, as far as the mode allows: check mode only finds out what is refused."""
         if not self._options["unproven_canary"]:
             self._features.verify([entry.node for entry in journal.nodes])
-        if self._options["data"] and journal.before.volumes:
-            self._features.read_data(journal.before.volumes, compare=False)
+        if self._options["data"] and journal.before:
+            self._features.read_data(journal.before, compare=False)
 
     def begin(self) -> None:
         """Cordon and drain the nodes of a batch."""
@@ -166,8 +166,8 @@ class UpgradeSteps:
         data = DataComparison([f"data: not compared, because {uncompared}"])
         if not journal.ended:
             self._features.verify([entry.node for entry in journal.nodes], move=True)
-            if self._options["data"] and journal.before.volumes:
-                data = self._features.read_data(journal.before.volumes, compare=True)
+            if self._options["data"] and journal.before:
+                data = self._features.read_data(journal.before, compare=True)
             # Keep baselines of data that is lost.
             journal = upgrade.record_end(journal, () if data.lost else data.claims)
         report, findings = upgrade.compare(journal)

@@ -18,7 +18,7 @@ from ..catalog.versions import parse
 from ..kube.client import Client
 from ..kube.lease import bind_client
 from ..kube.permissions import require_roles
-from . import snapshot, wmco
+from . import wmco
 from .apply import UpgradeExecutor, UpgradeObserver
 from .begin import (
     UpgradeRequest,
@@ -41,12 +41,13 @@ from .decide import (
     find_left_cordoned,
     record_external_changes,
 )
-from .explain import describe_plan, describe_unfinished
+from .explain import describe_changes, describe_plan, describe_unfinished
 from .journal import Journal, UpgradeTarget, format_time
 from .journal_store import NAMES, JournalStore
 from .lease import upgrade_lease
 from .maintenance_windows import parse_window
 from .observation import UpgradeObservation
+from .snapshot import compare_volumes
 
 # Runs the gate or the verification on nodes; by node why it failed, empty if it passed.
 Check = Callable[[DelegatedStep, Sequence[str]], Mapping[str, str]]
@@ -106,7 +107,9 @@ class Upgrade:
             self.journal_store.warnings += [
                 describe_unfinished(journal) for journal in self.journal_store.find_unfinished()
             ]
-            journal = replace(begin(self.desired, observed, confirmed), before=self.observer.take_snapshot())
+            journal = replace(
+                begin(self.desired, observed, confirmed), before=self.observer.read_volumes(observed.nodes)
+            )
         return replace(journal, run=self._holder)
 
     def _is_over(self, stored: Journal | None) -> bool:
@@ -221,8 +224,9 @@ class Upgrade:
 
     def compare(self, journal: Journal) -> tuple[list[str], list[Finding]]:
         """Compare nodes and volumes with those before the upgrade; return a text and findings."""
-        after = self.observer.take_snapshot(journal.before.volumes)
-        return snapshot.describe_changes(journal.before, after), list(snapshot.compare_snapshots(journal.before, after))
+        nodes = self.observer.read_nodes()
+        findings = list(compare_volumes(journal.before, self.observer.read_volumes(nodes, journal.before)))
+        return describe_changes(journal, nodes, findings), findings
 
 
 def advance(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ..base.findings import Finding
@@ -55,52 +55,30 @@ def _read_source(spec: Mapping[str, Any]) -> tuple[str, str]:
     return "", ""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeReleases:
-    kubelet: str
-    wmco: str
+def read_volumes(
+    pods: Iterable[Mapping[str, Any]], claims: Iterable[Mapping[str, Any]], volumes: Iterable[Mapping[str, Any]],
+    former: Iterable[str] = (),
+) -> dict[str, ClaimedVolume]:  # fmt: skip
+    """Read the volumes of these pods' claims and of former claims, by claim. Omits what a run of this collection created for itself."""
+    used = {
+        f"{pod['metadata']['namespace']}/{claim}" for pod in pods if not is_of_run(pod) for claim in list_claims(pod)
+    }
+    by_name = {volume["metadata"]["name"]: volume for volume in volumes}
+    claimed = [
+        ClaimedVolume.from_objects(claim, by_name.get(str((claim.get("spec") or {}).get("volumeName") or "")))
+        for claim in claims
+        if not is_of_run(claim)
+    ]
+    named = used.union(former)
+    return {
+        volume.claim: volume for volume in sorted(claimed, key=lambda volume: volume.claim) if volume.claim in named
+    }
 
 
-@dataclass(frozen=True, slots=True)
-class UpgradeSnapshot:
-    """Volumes and nodes at one time. volumes: by claim, of pods on Windows nodes. nodes: by name."""
-
-    volumes: Mapping[str, ClaimedVolume] = field(default_factory=dict)
-    nodes: Mapping[str, NodeReleases] = field(default_factory=dict)
-
-    @classmethod
-    def from_objects(
-        cls, nodes: Mapping[str, NodeReleases], pods: Iterable[Mapping[str, Any]], claims: Iterable[Mapping[str, Any]],
-        volumes: Iterable[Mapping[str, Any]], former: Iterable[str] = (),
-    ) -> UpgradeSnapshot:  # fmt: skip
-        """Read the claims of these pods and those of a former snapshot. Omits what a run of this collection created for itself."""
-        used = {
-            f"{pod['metadata']['namespace']}/{claim}"
-            for pod in pods
-            if not is_of_run(pod)
-            for claim in list_claims(pod)
-        }
-        by_name = {volume["metadata"]["name"]: volume for volume in volumes}
-        claimed = [
-            ClaimedVolume.from_objects(claim, by_name.get(str((claim.get("spec") or {}).get("volumeName") or "")))
-            for claim in claims
-            if not is_of_run(claim)
-        ]
-        named = used.union(former)
-        return cls(
-            {
-                volume.claim: volume
-                for volume in sorted(claimed, key=lambda volume: volume.claim)
-                if volume.claim in named
-            },
-            nodes,
-        )
-
-
-def compare_snapshots(before: UpgradeSnapshot, after: UpgradeSnapshot) -> Iterator[Finding]:
+def compare_volumes(before: Mapping[str, ClaimedVolume], after: Mapping[str, ClaimedVolume]) -> Iterator[Finding]:
     """Return a finding for each volume that changed."""
-    for claim, was in sorted(before.volumes.items()):
-        current = after.volumes.get(claim)
+    for claim, was in sorted(before.items()):
+        current = after.get(claim)
         name = f"PersistentVolumeClaim {claim}"
         if current is None:
             yield Finding(
@@ -119,21 +97,3 @@ def compare_snapshots(before: UpgradeSnapshot, after: UpgradeSnapshot) -> Iterat
                 f"{current.volume or 'none'} ({current.source}, {current.backend})",
                 "stop the workload and find the former volume, unless you converted it meanwhile (convert_volumes.yml)",
             )  # fmt: skip
-
-
-def describe_changes(before: UpgradeSnapshot, after: UpgradeSnapshot) -> list[str]:
-    """Describe each node, then the volumes."""
-    lines = []
-    for name, was in sorted(before.nodes.items()):
-        current = after.nodes.get(name, NodeReleases("gone", ""))
-        parts = (
-            [f"kubelet {was.kubelet} -> {current.kubelet}"]
-            if was.kubelet != current.kubelet
-            else [f"kubelet {current.kubelet}"]
-        )
-        if was.wmco or current.wmco:
-            parts.append(f"WMCO {was.wmco} -> {current.wmco}" if was.wmco != current.wmco else f"WMCO {current.wmco}")
-        lines.append(f"{name}: {', '.join(parts)}")
-    changed = {finding.object for finding in compare_snapshots(before, after)}
-    unchanged = len(before.volumes) - len(changed)
-    return [*lines, f"{unchanged} of {len(before.volumes)} volumes of Windows workloads are unchanged"]

@@ -10,13 +10,20 @@ from datetime import datetime, timezone
 from typing import get_args
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.explain import describe, describe_plan
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.findings import warning
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.explain import (
+    describe,
+    describe_changes,
+    describe_plan,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import (
     Journal,
     NodeEntry,
     UpgradeStep,
     UpgradeTarget,
 )
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.observation import UpgradeNode
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.snapshot import ClaimedVolume
 
 NOW = datetime(2026, 11, 21, 20, 0, tzinfo=timezone.utc)
 BEGUN = Journal(
@@ -66,3 +73,20 @@ def test_a_node_that_this_run_did_not_take_reports_why() -> None:
     assert "win-1 (batch 0): is done since 2026-11-21T20:00:00Z; it began by itself" in describe(
         replace(journal, hook="wmco")
     )
+
+
+def test_the_report_has_each_node_before_and_after_and_counts_unchanged_volumes() -> None:
+    names = ("win-1", "win-2", "win-3")
+    entries = tuple(NodeEntry(name, number, kubelet="v1.26.1", wmco="8.1.2") for number, name in enumerate(names))
+    before = {"shop/db": ClaimedVolume("shop/db", "c1", "pv-1", "v1", "csi", "disk", "Delete")}
+    journal = replace(BEGUN, nodes=entries, before=before)
+    node = UpgradeNode("win-1", True, "", False, "", False, "v1.27.3", version="8.1.2")
+    nodes = {"win-1": node, "win-2": replace(node, name="win-2", kubelet="v1.26.1", version="9.0.0")}
+    assert describe_changes(journal, nodes, []) == [
+        "win-1: kubelet v1.26.1 -> v1.27.3, WMCO 8.1.2",
+        "win-2: kubelet v1.26.1, WMCO 8.1.2 -> 9.0.0",
+        "win-3: the Node does not exist",
+        "1 of 1 volumes of Windows workloads are unchanged",
+    ]
+    changed = warning("CSI-U17", "PersistentVolumeClaim shop/db", "it no longer exists", "find it")
+    assert describe_changes(journal, {}, [changed])[-1] == "0 of 1 volumes of Windows workloads are unchanged"

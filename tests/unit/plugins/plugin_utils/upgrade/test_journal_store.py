@@ -32,11 +32,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal_store import JournalStore
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.observation import ClusterState, UpgradeObservation
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.snapshot import (
-    ClaimedVolume,
-    NodeReleases,
-    UpgradeSnapshot,
-)
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.snapshot import ClaimedVolume
 from unit.plugins.plugin_utils.base.by_hand import spoiled_by_hand
 from unit.plugins.plugin_utils.kube.fakes import ObjectStore, client_of
 
@@ -44,13 +40,13 @@ PAGE = "/api/v1/namespaces/kubewin/configmaps/kubewin-upgrade-first"
 BEGAN = "2026-11-21T20:00:00Z"
 
 
-def with_volumes(*backends: str) -> UpgradeSnapshot:
+def with_volumes(*backends: str) -> dict[str, ClaimedVolume]:
     claims = [f"shop/claim-{number}" for number in range(len(backends))]
     volumes = [
         ClaimedVolume(claim, "c", "pv", "v", "csi", backend, "Delete")
         for claim, backend in zip(claims, backends, strict=True)
     ]
-    return UpgradeSnapshot({volume.claim: volume for volume in volumes}, {"win-1": NodeReleases("v1.26.1", "")})
+    return {volume.claim: volume for volume in volumes}
 
 
 def journal(**changes: Any) -> Journal:
@@ -145,7 +141,7 @@ def test_a_run_that_was_taken_over_writes_nothing_more() -> None:
     assert over.value.reason == "taken_over"
 
 
-@pytest.mark.parametrize("change", [{"generation": 2, "new": True}, {"schema": 2}])
+@pytest.mark.parametrize("change", [{"generation": 2, "new": True}, {"schema": 3}])
 def test_a_run_that_a_later_release_took_over_writes_nothing_more(change: dict[str, Any]) -> None:
     store = ObjectStore()
     pages = JournalStore(client_of(store), "kubewin", "first")
@@ -174,7 +170,7 @@ def test_an_unreadable_journal_of_another_upgrade_is_a_warning() -> None:
     assert other.find_unfinished() == []
     place = "ConfigMap kubewin/kubewin-upgrade-first"
     assert other.warnings == [
-        f"{place} may be the journal of an unfinished upgrade, and cannot be read: its schema version is 99, expected 1: a later "
+        f"{place} may be the journal of an unfinished upgrade, and cannot be read: its schema version is 99, expected 2: a later "
         "release wrote it; run that release"
     ]
     assert other.find_unfinished() == []

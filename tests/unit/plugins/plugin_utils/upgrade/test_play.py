@@ -14,6 +14,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.base.stored import ser
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import EndRun
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Journal, NodeEntry, UpgradeTarget
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.play import UpgradeSteps
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.snapshot import ClaimedVolume
 
 
 def end(state: Any, failures: list[str]) -> tuple[UpgradeSteps, TaskError | None, list[str]]:
@@ -54,7 +55,7 @@ def test_a_pause_is_no_failure() -> None:
 
 @pytest.mark.parametrize("unproven_canary", [False, True])
 def test_check_mode_refuses_what_the_run_would_refuse_before_the_first_node(unproven_canary: bool) -> None:
-    before: Any = SimpleNamespace(volumes=["shop/data"])
+    before = {"shop/data": ClaimedVolume("shop/data", "c", "pv", "v", "csi", "disk", "Delete")}
     journal = Journal("nine", "none", UpgradeTarget(), "", (NodeEntry("win-1", 0),), before=before)
     called = list[str]()
     features: Any = SimpleNamespace(
