@@ -52,20 +52,30 @@ class ConversionStoppedError(ClusterError):
 
 
 class Converter:
-    """Runs one conversion. check: raises when this run may write no more."""
+    """Runs one conversion. check: raises when this run may write no more. actions: its changes, as text."""
 
     def __init__(
         self, client: Client, records: Records, options: RunOptions, notify: Callable[[str], None], check: Callable[[], None]
     ) -> None:  # fmt: skip
         self._client, self._records, self._options, self._notify, self._check = client, records, options, notify, check
-        self._done: list[str] = []
+        self.actions: list[str] = []
         self._repeated: Counter[str] = Counter()
         self._cut_since = 0.0
         self.record: ConversionRecord | None = None
 
     def fence(self, record: ConversionRecord) -> None:
-        """Fence what earlier runs may still write, also a run that released its lease before its last request was answered."""
-        references = [Reference(*reference) for reference in objects.list_fenced_objects(record)]
+        """Fence what earlier runs may still write, also a run that released its lease before its last request was answered.
+
+        Its record is bound to the version that was read, and its helper pod names the generation of its run.
+        """
+        references = [
+            Reference(kinds.PERSISTENT_VOLUME_CLAIM, record.claim, record.namespace),
+            Reference(kinds.PERSISTENT_VOLUME, record.volume),
+            *(
+                Reference(kinds.SCALABLE[workload.kind], workload.name, workload.namespace)
+                for workload in record.workloads
+            ),
+        ]
         fence(self._client, references, secrets.token_hex(8))
         # The objects are the user's: nothing is left on them.
         fence(self._client, references, None)
@@ -76,9 +86,6 @@ class Converter:
         Raises ConversionStoppedError or ClusterError; `record` has the progress.
         """
         self.record = record = self._save(record)
-        return self._advance(record)
-
-    def _advance(self, record: ConversionRecord) -> str:
         view = ConversionObserver(self._client, final=self._options.final)
         waiting, since, pause = "", time.monotonic(), _FIRST
         waits = Waits(self._notify)
@@ -191,13 +198,8 @@ class Converter:
         body = {"metadata": {**_build_precondition(volume), "annotations": annotations or {}}, "spec": spec}
         self._client.patch(kinds.PERSISTENT_VOLUME, volume.name, None, body, FIELD_MANAGER)
 
-    @property
-    def actions(self) -> tuple[str, ...]:
-        """The changes of this run, as text."""
-        return tuple(self._done)
-
     def _note(self, text: str) -> None:
-        self._done.append(text)
+        self.actions.append(text)
         self._notify(text)
 
     def _dry_run_volumes(self, record: ConversionRecord) -> ConversionRecord:

@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..catalog.native import NativeVolume
-from ..kube import kinds
-from ..kube.kinds import Kind
 from ..kube.labels import MANAGED_BY, MANAGER, PART_OF
 from ..verify.nodes import ProofNode
 from ..verify.objects import define_reading_pod
@@ -156,18 +154,6 @@ def name_record(run: str) -> str:
 def name_run(claim_uid: str) -> str:
     """Name the run of a claim. Two records of a claim have the same name, so the second is refused."""
     return hashlib.sha256(claim_uid.encode()).hexdigest()[:16]
-
-
-def list_fenced_objects(record: ConversionRecord) -> list[tuple[Kind, str, str | None]]:
-    """List kind, name and namespace of what a conversion updates or deletes.
-
-    Its record is bound to the version that was read, and its helper pod names the generation of its run.
-    """
-    return [
-        (kinds.PERSISTENT_VOLUME_CLAIM, record.claim, record.namespace),
-        (kinds.PERSISTENT_VOLUME, record.volume, None),
-        *((kinds.SCALABLE[workload.kind], workload.name, workload.namespace) for workload in record.workloads),
-    ]
 
 
 def name_helper(run: str) -> str:

@@ -39,7 +39,7 @@ class ConversionResult:
     status: Status
     record: ConversionRecord | None = None
     findings: tuple[Finding, ...] = ()
-    actions: tuple[str, ...] = ()
+    actions: Sequence[str] = ()
     message: str = ""
     reason: str = ""
     plan: list[dict[str, str]] = field(default_factory=list)
