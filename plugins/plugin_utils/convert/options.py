@@ -36,18 +36,19 @@ class RunOptions:
 
 def parse_run_options(options: Mapping[str, Any]) -> RunOptions:
     """Check the options, as far as that needs no cluster. Raises TaskError."""
-    names = list(dict.fromkeys(options["claims"]))
-    if not names:
-        raise TaskError("claims is empty. Name the claims to convert as namespace/name.", "configuration")
-    for name in names:
+    desired = []
+    for name in dict.fromkeys(options["claims"]):
         namespace, dummy, claim = name.partition("/")
         if not namespace or not claim or "/" in claim:
             raise TaskError(
                 f"claims has {name!r}, expected namespace/name, for example shop/data-db-0.", "configuration"
             )
-    if options["volume_handle"] and len(names) > 1:
+        desired.append(ConversionRequest(namespace, claim, options["allow_managed"], options["volume_handle"]))
+    if not desired:
+        raise TaskError("claims is empty. Name the claims to convert as namespace/name.", "configuration")
+    if options["volume_handle"] and len(desired) > 1:
         raise TaskError(
-            f"volume_handle is for one claim, found {len(names)}. Convert that claim alone.", "configuration"
+            f"volume_handle is for one claim, found {len(desired)}. Convert that claim alone.", "configuration"
         )
     for name, minimum in (("compare_limit", 0), ("step_timeout", 1)):
         if options[name] < minimum:
@@ -58,21 +59,12 @@ def parse_run_options(options: Mapping[str, Any]) -> RunOptions:
             f"record_namespace is {namespaces[0]!r}, expected another namespace than {SECOND_NAMESPACE}, which has the copies.",
             "configuration",
         )
-    unsafe = [name for name in names if name.partition("/")[0] in namespaces]
+    unsafe = [request.title for request in desired if request.namespace in namespaces]
     if unsafe:
         raise TaskError(
             f"the record of {', '.join(unsafe)} would be deleted with its own namespace. Set another record_namespace.",
             "configuration",
         )
-    desired = tuple(
-        ConversionRequest(
-            namespace=name.partition("/")[0],
-            claim=name.partition("/")[2],
-            managed=options["allow_managed"],
-            handle=options["volume_handle"],
-        )
-        for name in names
-    )
     roll_back = options["state"] == "rolled_back"
     if roll_back and options["final"]:
         raise TaskError(
@@ -80,7 +72,7 @@ def parse_run_options(options: Mapping[str, Any]) -> RunOptions:
             "configuration",
         )
     return RunOptions(
-        desired, roll_back, options["final"], namespaces,
+        tuple(desired), roll_back, options["final"], namespaces,
         step=float(options["step_timeout"]), compare=options["compare_limit"] << 20,
         image=options["image"], tolerations=tuple(options["tolerations"]),
     )  # fmt: skip

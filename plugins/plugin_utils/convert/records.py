@@ -127,7 +127,6 @@ def _write_copy(store: ConfigMaps, record: ConversionRecord) -> None:
 
 
 def _select_newest_copies(copies: Iterable[ConversionRecord]) -> list[ConversionRecord]:
-    """Return the newest copy of each run's record."""
     return [
         select_newest(copies_of_run) for copies_of_run in group_values((copy.run, copy) for copy in copies).values()
     ]
