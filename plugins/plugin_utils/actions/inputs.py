@@ -174,6 +174,13 @@ _TOLERATIONS = Input(
     ),
     type="list",
 )
+_TARGET = Input(
+    "expected releases of kubelet, openshift and wmco, such as kubelet=1.27 or openshift=4.14,wmco=9.0.0, and in a dictionary as text, "
+    "because the number 1.30 is 1.3",
+    _is_target,
+    type="raw",
+    parse=_parse_sorted_target,
+)
 _SECONDS = Input("expected a number of seconds above 0", _match_number(1), type="int")
 _SOME_SECONDS = Input("expected a number of seconds", _match_number(0), type="int")
 _SWITCH = Input("expected true or false", lambda value: str(value).lower() in _WORDS, type="bool")
@@ -185,7 +192,6 @@ _DEFAULTS: Mapping[tuple[str, str], object] = {
     ("gather", "kubewin_output_dir"): os.environ.get("PWD", "."),
     ("build_csi_proxy", "kubewin_output_dir"): os.path.join(os.environ.get("PWD", "."), "kubewin-output"),
 }
-_AS_TEXT = "and in a dictionary as text, because the number 1.30 is 1.3"
 _DRIVER_CHOICES = f"known drivers are {', '.join(sorted(DRIVERS))}"
 
 
@@ -322,12 +328,7 @@ INPUTS: dict[str, Input] = {
     ),
     **_assign_playbooks(
         "preflight",
-        target=Input(
-            f"expected releases of kubelet, openshift and wmco, such as kubelet=1.27 or openshift=4.14,wmco=9.0.0, {_AS_TEXT}",
-            _is_target,
-            type="raw",
-            parse=_parse_sorted_target,
-        ).of(
+        target=_TARGET.of(
             "Report for these versions instead of the current ones, as a dictionary or as text, such as "
             "C(openshift=4.14,wmco=9.0.0), in the form of C(kubewin_upgrade_target); see "
             "O(kubewin.csi.preflight_info#module:target)."
@@ -414,12 +415,7 @@ INPUTS: dict[str, Input] = {
             "or another program, while the run waits.",
             "none",
         ),
-        upgrade_target=Input(
-            f"expected releases of kubelet, openshift and wmco, such as kubelet=1.27 or openshift=4.14,wmco=9.0.0, {_AS_TEXT}",
-            _is_target,
-            type="raw",
-            parse=_parse_sorted_target,
-        ).of(
+        upgrade_target=_TARGET.of(
             "Target releases, as a dictionary or as text, such as C(kubelet=1.27) or C(openshift=4.14,wmco=9.0.0); "
             "C(kubernetes) is another name of C(kubelet). Without a release of C(kubelet) or C(wmco) each node is "
             "processed once. The playbook refuses a target older than the nodes, and an OpenShift target on another "

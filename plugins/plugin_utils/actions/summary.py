@@ -160,7 +160,10 @@ def render_summary(summary: RunSummary, ended: Sequence[str] = (), *, check: boo
         (elsewhere if has_hosts and row.host is None and row.verdict == "not checked" else host_rows).append(row)
     table = render_table(
         ("NODE", "HOST", "CSI-PROXY", "VERDICT", "WHY"),
-        [[row.node or "-", row.host or "-", row.csi_proxy, _show_verdict(row.verdict), row.why] for row in host_rows],
+        [
+            [row.node or "-", row.host or "-", row.csi_proxy, _SHOWN.get(row.verdict, row.verdict), row.why]
+            for row in host_rows
+        ],
     )
     lines = [table] if host_rows else []
     if elsewhere:
@@ -191,21 +194,14 @@ def render_summary(summary: RunSummary, ended: Sequence[str] = (), *, check: boo
     count = f"{able} of {len(evaluated)} Windows nodes can take CSI volumes now" if evaluated else ""
     parts = [count or ("" if unread else "no Windows node was checked")]
     parts += [f"{unread} Windows {'node was' if unread == 1 else 'nodes were'} not read"] if unread else []
-    parts += [f"{_count_others(len(node_rows) - len(checked))} not checked"] if checked and node_rows != checked else []
+    others = len(node_rows) - len(checked)
+    parts += [f"{'1 other was' if others == 1 else f'{others} others were'} not checked"] if checked and others else []
     lines += ["", "; ".join(filter(None, parts))]
     for verdict in _ORDER:
         named = [str(row.node or row.host) for row in host_rows if row.verdict == verdict]
         if named and verdict != "green":
-            lines.append(f"{_show_verdict(verdict)}: {', '.join(named)}{_MEANS.get(verdict, '')}")
+            lines.append(f"{_SHOWN.get(verdict, verdict)}: {', '.join(named)}{_MEANS.get(verdict, '')}")
     return "\n".join([*lines, *ended])
-
-
-def _show_verdict(verdict: str) -> str:
-    return _SHOWN.get(verdict, verdict)
-
-
-def _count_others(count: int) -> str:
-    return "1 other was" if count == 1 else f"{count} others were"
 
 
 def render_ending(failure: str, commands: Sequence[str], place: str = "", *, repeats: bool = False) -> list[str]:
