@@ -15,6 +15,8 @@ from ..plugin_utils.actions.cluster_action import ClusterAction
 from ..plugin_utils.actions.host_results import list_csi_proxies, list_read_nodes, read_plans
 from ..plugin_utils.base.documented import ArgumentSpec, read_argument_spec
 from ..plugin_utils.base.errors import TaskError
+from ..plugin_utils.kube.definitions import parse_definitions
+from ..plugin_utils.preflight.planned_run import PlannedRun
 from ..plugin_utils.preflight.report import ReadinessOptions, report_readiness
 
 # What goes to a job's statistics: short enough for any job.
@@ -27,18 +29,21 @@ class ActionModule(ClusterAction):
         **read_argument_spec(DOCUMENTATION),
     }
     remainder = "Nothing was changed"
+    _planned_run: PlannedRun | None = None
 
     def read_run(self) -> dict[str, Any]:
-        """The hosts of the play, and with the option planned the drivers that this playbook planned."""
+        """The hosts of the play, and with the option planned what this playbook planned."""
         hosts = list_csi_proxies(self.task_vars)
-        if not self._task.args.get("planned"):
-            return {"hosts": hosts}
-        drivers = [{"driver": plan.driver, "definition": plan.definition} for plan in read_plans(self.task_vars)]
-        return {"hosts": hosts, "run": {"drivers": drivers, "nodes": list_read_nodes(hosts)}}
+        if self._task.args.get("planned"):
+            plans = read_plans(self.task_vars)
+            objects = tuple(item for plan in plans for item in parse_definitions(plan.definition))
+            drivers = tuple(plan.driver for plan in plans)
+            self._planned_run = PlannedRun(drivers, objects, frozenset(list_read_nodes(hosts)))
+        return {"hosts": hosts}
 
     def work(self, options: Mapping[str, Any]) -> None:
         """Return the verdict and the report; failed unless the verdict passes."""
-        request = ReadinessOptions.from_options(options)
+        request = replace(ReadinessOptions.from_options(options), run=self._planned_run)
         if self.check_mode:
             request = replace(request, output_dir="")
         readiness = report_readiness(lambda: self.connect(options), request, self)

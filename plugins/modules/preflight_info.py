@@ -43,37 +43,14 @@ options:
       wmco:
         description: Release of the Windows Machine Config Operator.
         type: str
-  run:
+  planned:
     description:
-      - What a run is about to deploy. The report compares the current cluster with the cluster after that run, from one read, and describes
-        the latter.
+      - Report on the cluster after the run of a playbook of this collection, as its earlier tasks planned it with
+        M(kubewin.csi.driver_info). The report compares it with the current cluster, from one read.
       - RV(verdict), RV(counts), RV(blockers) and O(fail_on) then count what the run would break, and problems of the controllers and
         CSIDrivers of its drivers. They do not count problems that the run solves or does not change. M(kubewin.csi.driver_info) reports
         whether a driver can be deployed.
-      - Mutually exclusive with O(target). Nothing is written to O(output_dir).
-    type: dict
-    suboptions:
-      drivers:
-        description: Drivers that the run deploys.
-        type: list
-        elements: dict
-        required: true
-        suboptions:
-          driver:
-            description: The driver, such as V(vsphere).
-            type: str
-            required: true
-          definition:
-            description: Objects of the driver, as O(kubewin.csi.driver_apply#module:definition).
-            type: raw
-            required: true
-      nodes:
-        description: Nodes on which csi-proxy serves after the run.
-        type: list
-        elements: str
-        default: []
-  planned:
-    description: Take O(run) from what earlier tasks of the play planned with M(kubewin.csi.driver_info).
+      - Has no effect in other playbooks. Nothing is written to O(output_dir).
     type: bool
     default: false
   suppressions:
@@ -142,15 +119,6 @@ EXAMPLES = r"""
     fail_on: blocked
     output_dir: /srv/reports/production
 
-- name: Check what a deployment would do to volumes
-  kubewin.csi.preflight_info:
-    run:
-      drivers:
-        - driver: vsphere
-          definition: "{{ lookup('ansible.builtin.file', 'vsphere.yaml') }}"
-      nodes: [win-1, win-2]
-    fail_on: blocked
-
 - name: Report on a saved snapshot
   kubewin.csi.preflight_info:
     snapshot_from: /srv/reports/production/snapshot.json
@@ -187,7 +155,7 @@ unread:
   type: list
   elements: dict
 table:
-  description: Lines of the report for a terminal; with O(run) only a few.
+  description: Lines of the report for a terminal; with O(planned) only a few.
   returned: if the cluster could be read, unless the task failed after it printed the report
   type: list
   elements: str

@@ -23,11 +23,9 @@ from ..base.files import write_whole
 from ..base.screen import Screen
 from ..base.text import escape_controls
 from ..base.waiting import report_progress
-from ..catalog.registry import DRIVERS, refuse_unknown_driver
 from ..catalog.target import parse_target
 from ..kube.client import Client
 from ..kube.connect import require_packages
-from ..kube.definitions import parse_definitions
 from .evaluate import evaluate
 from .facts.nodes import ObservedHost
 from .facts.snapshot import SNAPSHOT_VERSION, Snapshot
@@ -66,11 +64,11 @@ class ReadinessOptions:
     def from_options(cls, options: Mapping[str, Any]) -> ReadinessOptions:
         """The module's options. Raises TaskError for a wrong one, before the cluster is contacted."""
         try:
-            target = Target(**parse_target({key: value for key, value in (options["target"] or {}).items() if value}))
             return cls(
-                target=target,
+                target=Target(
+                    **parse_target({key: value for key, value in (options["target"] or {}).items() if value})
+                ),
                 before=options["before"],
-                run=build_run(options, target),
                 suppressions=read_suppressions(options["suppressions"] or ()),
                 hosts=tuple(ObservedHost.from_option(host) for host in options.get("hosts") or ()),
                 snapshot=load_snapshot(options["snapshot_from"]) if options["snapshot_from"] else None,
@@ -204,20 +202,6 @@ def is_passed(report: Report, fail_on: str) -> bool:
         "warning": refused or report.verdict == "unknown" or report.counts()["warning"] > 0,
     }
     return not bad[fail_on]
-
-
-def build_run(params: Mapping[str, Any], target: Target) -> PlannedRun | None:
-    """The planned run to evaluate. ValueError or ClusterError if it is invalid."""
-    run_option = params["run"]
-    if not run_option:
-        return None
-    if target:
-        raise ValueError("run is mutually exclusive with target")
-    keys = tuple(entry["driver"] for entry in run_option["drivers"])
-    if wrong := next((refuse_unknown_driver(key) for key in keys if key not in DRIVERS), ""):
-        raise ValueError(f"run: {wrong}")
-    objects = tuple(item for entry in run_option["drivers"] for item in parse_definitions(entry["definition"]))
-    return PlannedRun(keys, objects, frozenset(run_option["nodes"] or ()))
 
 
 def list_blockers(report: Report, *, brief: bool) -> list[dict[str, str]]:

@@ -14,12 +14,16 @@ import pytest
 from ansible.utils.display import Display
 from ansible_collections.kubewin.csi.plugins.action import preflight_info
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.planned_run import PlannedRun
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.report import (
+    ReadinessOptions,
     encode_snapshot,
     is_passed,
     load_snapshot,
     name_cluster,
+    report_readiness,
 )
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.suppress import read_suppressions
 from integration.playbooks import play
 from situations.cluster import healthy
 from situations.named import SITUATIONS
@@ -54,8 +58,6 @@ def test_wrong_options_are_refused_by_name_before_any_connection(tmp_path: Path)
     expected: list[tuple[dict[str, Any], str]] = [
         ({"target": {"kubernetes": "soon"}}, "kubernetes: 'soon' is not a release number"),
         ({"suppressions": [accepted]}, "expires is 'tomorrow', expected a day"),
-        ({"run": {"drivers": [{"driver": "nfs", "definition": []}]}}, "must be one of: aws_ebs"),
-        ({"run": {"drivers": []}, "target": {"kubernetes": "1.37"}}, "mutually exclusive with target"),
         ({"snapshot_from": str(broken)}, f"{broken} cannot be read"),
         ({"snapshot_from": str(tmp_path / "none.json")}, "No such file"),
         ({"snapshot_from": str(empty)}, "expected a file that an earlier run wrote"),
@@ -118,25 +120,27 @@ def test_a_kubeconfig_that_cannot_be_read_is_left_to_the_client_to_report(
 def test_a_run_is_refused_for_what_it_would_break_and_for_nothing_else(tmp_path: Path) -> None:
     """On a cluster with a blocker of its own: only taking the driver from a node with volumes stops the run."""
     world = SITUATIONS["a_raw_block_volume"].world()
-    snapshot = tmp_path / "snapshot.json"
-    snapshot.write_bytes(encode_snapshot(world.snapshot()))
     plugin = copy.deepcopy(world.get("DaemonSet", "vsphere-csi-node-windows", "vmware-system-csi"))
     del plugin["metadata"]["generation"]
-    asked = {"snapshot_from": str(snapshot), "fail_on": "blocked", "output_dir": str(tmp_path / "out")}
-    results = []
+    asked = ReadinessOptions(snapshot=world.snapshot(), fail_on="blocked", output_dir=str(tmp_path / "out"))
+    requests = []
     for pool in ({}, {"pool": "gold"}):
         plugin["spec"]["template"]["spec"]["nodeSelector"].update(pool)
-        run = {"drivers": [{"driver": "vsphere", "definition": [copy.deepcopy(plugin)]}], "nodes": ["win-1", "win-2"]}
-        results.append({**asked, "run": run})
+        run = PlannedRun(("vsphere",), (copy.deepcopy(plugin),), frozenset(["win-1", "win-2"]))
+        requests.append(replace(asked, run=run))
     accepted = [{"id": "CSI-G03", "object": "Node win-*", "reason": "moved by hand", "expires": "2099-01-01"}]
-    quiet, refused, suppressed = tasks(tmp_path, *results, {**results[1], "suppressions": accepted})
-    assert (quiet["failed"], quiet["verdict"], quiet["blockers"]) == (False, "ready", [])
-    assert any("will not start again" in line for line in quiet["table"])
-    assert (refused["failed"], refused["reason"], refused["verdict"]) == (True, "not_ready", "blocked")
-    assert {one["id"] for one in refused["blockers"]} == {"CSI-G03"}
-    assert "CSI-G03 Node win-1, driver csi.vsphere.vmware.com" in refused["msg"]
-    assert suppressed["failed"] is False
-    assert "2 findings suppressed by kubewin_suppressions" in suppressed["table"]
+    requests.append(replace(requests[1], suppressions=read_suppressions(accepted)))
+    unused: Any = None
+    quiet, refused, suppressed = (report_readiness(unused, request, unused) for request in requests)
+    result = quiet.as_dict(details=False)
+    assert (quiet.failure, result["verdict"], result["blockers"]) == ("", "ready", [])
+    assert any("will not start again" in line for line in result["table"])
+    result = refused.as_dict(details=False)
+    assert (refused.reason, result["verdict"]) == ("not_ready", "blocked")
+    assert {one["id"] for one in result["blockers"]} == {"CSI-G03"}
+    assert "CSI-G03 Node win-1, driver csi.vsphere.vmware.com" in refused.failure
+    assert suppressed.failure == ""
+    assert "2 findings suppressed by kubewin_suppressions" in suppressed.as_dict(details=False)["table"]
     # Nobody reads the report of something that has not happened as one of the cluster.
     assert not (tmp_path / "out").exists()
 
