@@ -50,7 +50,7 @@ class ActionModule(ClusterAction):
         self.result.update(readiness.as_dict(details=options["details"]))
         # A run reports its intermediate result at its end.
         if not request.run:
-            self.display(*readiness.render(brief=request.before and not readiness.failure))
+            self.display(*readiness.render(brief=False))
             # AWX shows it as an artifact, and hands it to a workflow's next jobs.
             self.set_statistic("kubewin_preflight", {key: self.result[key] for key in _STATISTIC})
         if readiness.failure:

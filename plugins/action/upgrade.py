@@ -151,9 +151,9 @@ class ActionModule(ClusterAction):
     def report_readiness(self) -> None:
         target = self._options["target"]
         for before in (True, False) if target else (False,):
-            arguments = {**self._options["readiness"], "target": target, "before": before}
+            arguments = {**self._options["readiness"], "target": target}
             options = self.read_options("preflight_info", read_argument_spec(preflight_info.DOCUMENTATION), arguments)
-            request = ReadinessOptions.from_options(options)
+            request = replace(ReadinessOptions.from_options(options), before=before)
             if self.check_mode:
                 request = replace(request, output_dir="")
             readiness = report_readiness(partial(self.connect, options), request, self)
@@ -177,9 +177,10 @@ class ActionModule(ClusterAction):
     def verify(self, nodes: Sequence[str], *, move: bool = False) -> None:
         tolerations = [*self._options["verify"].get("tolerations", ()), *_TOLERATIONS]
         arguments = {**self._options["verify"], "drivers": self._list_drivers(), "nodes": list(nodes)}
-        arguments |= {"move": move, "tolerations": tolerations}
+        arguments["tolerations"] = tolerations
         options = self.read_options("verify", read_argument_spec(verification.DOCUMENTATION), arguments)
-        Verification(self.connect(options), parse_request(options), self).run(check_mode=self.check_mode)
+        request = replace(parse_request(options), verify_reattach=move)
+        Verification(self.connect(options), request, self).run(check_mode=self.check_mode)
 
     def read_data(self, claims: Collection[str], *, compare: bool) -> DataComparison:
         """List each volume through the pod that uses it. One that cannot be read is reported; the others are processed."""

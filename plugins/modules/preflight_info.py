@@ -93,12 +93,6 @@ options:
     description:
       - Report on this snapshot of an earlier run. No cluster is contacted. O(hosts) and the name of the cluster are those of the snapshot.
     type: path
-  before:
-    description:
-      - Report on the current versions before an upgrade to O(target). A blocker that O(target) resolves is a warning.
-      - Unless the task fails, only the verdict is shown. Run the module again without O(before) to report on O(target).
-    type: bool
-    default: false
   details:
     description: Return the whole report. That of a large cluster has some megabytes, which logs and job events then hold too.
     type: bool

@@ -166,7 +166,7 @@ options:
     default: 600
   verify:
     description:
-      - Options of P(kubewin.csi.verify#module) for the verification of volumes, without C(drivers), C(nodes) and C(move).
+      - Options of P(kubewin.csi.verify#module) for the verification of volumes, without C(drivers) and C(nodes).
         Its C(image), C(timeout) and C(tolerations) also apply to baselines.
     type: dict
     default: {}

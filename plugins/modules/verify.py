@@ -66,10 +66,6 @@ options:
     type: list
     elements: dict
     default: []
-  move:
-    description: Whether to read the file also on another node, if there is one.
-    type: bool
-    default: true
   timeout:
     description:
       - Timeout in seconds for one step, such as attaching and mounting a volume. All nodes together have twelve times as long; nodes

@@ -46,8 +46,8 @@ NAMED = 20
 class ReadinessOptions:
     """Options of a report.
 
-    run: a planned run to evaluate. snapshot: evaluated instead of the cluster. fail_on: never, blocked, unknown or warning.
-    output_dir: empty to write no file. cluster: its name.
+    before: report on the current versions, with a blocker that the target resolves as a warning. run: a planned run to evaluate. snapshot:
+    evaluated instead of the cluster. fail_on: never, blocked, unknown or warning. output_dir: empty to write no file. cluster: its name.
     """
 
     target: Target = NO_TARGET
@@ -68,7 +68,6 @@ class ReadinessOptions:
                 target=Target(
                     **parse_target({key: value for key, value in (options["target"] or {}).items() if value})
                 ),
-                before=options["before"],
                 suppressions=read_suppressions(options["suppressions"] or ()),
                 hosts=tuple(ObservedHost.from_option(host) for host in options.get("hosts") or ()),
                 snapshot=load_snapshot(options["snapshot_from"]) if options["snapshot_from"] else None,

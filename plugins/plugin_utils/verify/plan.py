@@ -25,7 +25,7 @@ _DEFAULT = "storageclass.kubernetes.io/is-default-class"
 class VerifyRequest:
     """The requested verification. nodes: empty for every Windows node. storage_classes: by driver. image: empty for own.
 
-    namespace: of the pods, empty for a new one. timeout: seconds for a step.
+    verify_reattach: read the file also on another node, if there is one. namespace: of the pods, empty for a new one. timeout: seconds for a step.
     """
 
     drivers: tuple[Driver, ...]
@@ -55,7 +55,6 @@ def parse_request(options: Mapping[str, Any]) -> VerifyRequest:
         drivers=tuple(DRIVERS[name] for name in dict.fromkeys(options["drivers"])),
         nodes=tuple(dict.fromkeys(options["nodes"])),
         storage_classes={str(key): str(value) for key, value in options["storage_classes"].items()},
-        verify_reattach=options["move"],
         image=options["image"],
         tolerations=tuple(options["tolerations"]),
         namespace=options["namespace"],
