@@ -175,5 +175,6 @@ def test_drivers_on_the_same_nodes_from_the_first_run_to_the_last(two: Lab, mode
     assert proven == {(key, node) for key in drivers for node in NODES}
 
     run(two, "remove", desired)
-    assert [name for name in left(two) if not name.startswith("namespaces")] == []
+    # A CSIDriver stays for other installations of its driver.
+    assert [name for name in left(two) if not name.startswith(("csidrivers", "namespaces"))] == []
     assert volumes(two) == []
