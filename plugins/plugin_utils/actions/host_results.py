@@ -226,7 +226,6 @@ def _choose_match(host: str, matches: Sequence[NodeMatch]) -> NodeMatch:
 
 
 def read_plans(task_vars: Mapping[str, Any]) -> list[PlannedDriver]:
-    """The drivers that this playbook planned."""
     results = (task_vars.get("kubewin_plans") or {}).get("results") or ()
     return [PlannedDriver.from_result(result) for result in results if "driver_plan" in result]
 

@@ -34,15 +34,12 @@ class Finding:
 
 
 def blocker(id_: str, object_: str, message: str, remedy: str) -> Finding:
-    """One that keeps a run from its work."""
     return Finding(id_, "blocker", object_, message, remedy)
 
 
 def warning(id_: str, object_: str, message: str, remedy: str) -> Finding:
-    """One that a run does not stop for."""
     return Finding(id_, "warning", object_, message, remedy)
 
 
 def note(id_: str, object_: str, message: str, remedy: str) -> Finding:
-    """One that is good to know."""
     return Finding(id_, "note", object_, message, remedy)

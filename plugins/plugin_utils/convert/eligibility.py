@@ -84,7 +84,6 @@ class Eligibility:
 
     @property
     def refused(self) -> bool:
-        """Whether a finding is a blocker."""
         return any(finding.severity == "blocker" for finding in self.findings)
 
 
@@ -301,7 +300,6 @@ def _collect_workloads(
 
 
 def _find_workload(pod: Object, by_uid: Mapping[str, Object]) -> Object | None:
-    """Return the Deployment or StatefulSet of a pod."""
     thing: Object = pod
     for _step in range(3):
         owner = next(

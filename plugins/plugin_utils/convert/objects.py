@@ -147,7 +147,6 @@ def name_lease(namespace: str, claim: str) -> str:
 
 
 def name_record(run: str) -> str:
-    """Name a record's ConfigMap."""
     return f"kubewin-convert-{run}"
 
 

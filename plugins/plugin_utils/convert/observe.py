@@ -181,7 +181,6 @@ class ConversionObserver:
         )
 
     def _read_helper(self, record: ConversionRecord) -> tuple[HelperState, str]:
-        """Read the state and node of the helper pod."""
         live = self._client.get(kinds.POD, objects.name_helper(record.run), record.namespace)
         if live is None:
             return "", ""

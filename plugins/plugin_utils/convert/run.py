@@ -93,7 +93,6 @@ class Conversions:
         return self._plan(desired, record, records, claims)
 
     def _find(self, desired: ConversionRequest, records: Records) -> ConversionRecord | None:
-        """Return the unfinished record of the claim."""
         record = records.find(desired.namespace, desired.claim)
         self.warnings += [text for text in records.warnings if text not in self.warnings]
         lock = self._read_lock(desired.namespace, desired.claim)

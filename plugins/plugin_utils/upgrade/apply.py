@@ -84,7 +84,6 @@ class UpgradeObserver:
         return {item["metadata"]["name"]: item for item in items}
 
     def list_pods(self, node: str) -> tuple[Object, ...]:
-        """List all pods of a node."""
         return self._client.list(kinds.POD, field_selector=f"spec.nodeName={node}").items
 
     def _read_node(self, item: Object) -> UpgradeNode:
@@ -165,7 +164,6 @@ class UpgradeObserver:
         return repelled
 
     def read_volumes(self, nodes: Iterable[str], claims: Iterable[str] = ()) -> dict[str, ClaimedVolume]:
-        """Read the volumes of pods on these nodes and of these claims."""
         return read_volumes(
             [pod for name in nodes for pod in self.list_pods(name)],
             self._client.list(kinds.PERSISTENT_VOLUME_CLAIM).items,

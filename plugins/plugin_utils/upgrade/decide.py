@@ -508,7 +508,6 @@ class _NodeDecider:
         return ObserveAgain((), self.journal)
 
     def _release_node(self, node: UpgradeNode | None) -> ChangeObject | DelegateStep | ObserveAgain:
-        """Uncordon a node that was not changed yet."""
         if node is not None and self.has_our_cordon(node):
             return self._do("uncordon")
         why = self.entry.why if self.entry.failed else "released unchanged, because another node failed"

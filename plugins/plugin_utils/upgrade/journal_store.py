@@ -74,7 +74,6 @@ class JournalStore:
         return kept
 
     def _refuse_takeover(self, journal: Journal, text: str) -> None:
-        """Refuse to replace the journal of a later run."""
         try:
             current = from_json(text)
         except LaterFormatError as error:

@@ -122,7 +122,6 @@ def _redact_entry(of: str, key: str, value: Any, text: Text) -> Any:
 
 
 def _redact_variable(name: str, value: Any, text: Text) -> Any:
-    """The value of a container's variable."""
     shown = not is_secret(name) and _VARIABLE.fullmatch(name)
     return text(str(value)) if shown else value if str(value).lower() in ("true", "false", "") else summarize(value)
 
