@@ -397,6 +397,13 @@ def pods_in_a_user_namespace_where_pod_security_is_restricted(world: World) -> N
 
 
 @situation("CSI-W20", "CSI-W21", starts_again={WEB: "unknown"})
+def pods_that_name_no_system_where_pod_security_is_restricted(world: World) -> None:
+    world.get("Namespace", SHOP)["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "restricted"
+    del _template(world)["os"]
+    _template(world)["securityContext"] = {"runAsNonRoot": True}
+
+
+@situation("CSI-W20", "CSI-W21", starts_again={WEB: "unknown"})
 def pods_where_an_old_pod_security_policy_decides(world: World) -> None:
     labels = world.get("Namespace", SHOP)["metadata"]["labels"]
     labels["pod-security.kubernetes.io/enforce"] = "restricted"

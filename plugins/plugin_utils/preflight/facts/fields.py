@@ -379,13 +379,12 @@ POD_SPEC = _table(
     ],
     resources=_RESOURCES,
     securityContext=_table(
-        {_ADMISSION: "supplementalGroupsPolicy"},
+        {_ADMISSION: "supplementalGroupsPolicy sysctls"},
         {
             _ON_LINUX: "appArmorProfile fsGroup fsGroupChangePolicy runAsGroup runAsUser seLinuxChangePolicy seLinuxOptions "
             "seccompProfile supplementalGroups"
         },
         assumed={"user account": "runAsNonRoot"},
-        sysctls=[_table({"facts/pod_security.py": "name"}, {"kubelets on Windows reject each": "value"})],
         windowsOptions=_WINDOWS_OPTIONS,
     ),
     tolerations=[_table({_PLACEMENT: "effect key operator tolerationSeconds value"})],
