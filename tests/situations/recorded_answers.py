@@ -27,7 +27,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.schedu
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet.admission import KubeletAdmission
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet import KubeletAdmission
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.framework import Scheduler
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.usage import Workload, find_usage
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report, Roll

@@ -18,8 +18,7 @@ from .controllers.external_provisioner import ExternalProvisioner
 from .controllers.persistent_volume_controller import PersistentVolumeController
 from .findings import change_template, create_finding, report_unread_lists
 from .index import Index, split_bits, unite
-from .kubelet.images import KubeletImages
-from .kubelet.volume_manager import VolumeManager
+from .kubelet import KubeletImages, VolumeManager
 from .roll import simulate_roll
 from .scheduler.attach_capacity import AttachCapacity, StartingWorkload
 from .scheduler.framework import Scheduler

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from ..facts.scheduling import PodShape
 from ..index import Index
-from ..kubelet.admission import KubeletAdmission
+from ..kubelet import KubeletAdmission
 from ..walk.claims import Claims
 from ..walk.steps import NodeToStatus, PodToStart, StepAnswer
 from .inter_pod_affinity import InterPodAffinity

@@ -33,9 +33,11 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.controllers.
     PersistentVolumeController,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet.admission import KubeletAdmission
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet.images import KubeletImages
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet.volume_manager import VolumeManager
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet import (
+    KubeletAdmission,
+    KubeletImages,
+    VolumeManager,
+)
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.attach_capacity import AttachCapacity
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.framework import Filter, Scheduler
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.inter_pod_affinity import InterPodAffinity
@@ -198,9 +200,12 @@ def test_each_admission_plugin_filter_controller_and_kubelet_is_a_part() -> None
     checks = {name for name in vars(Admission) if name.startswith("_check_")} - {"_check_template"}
     assert [name for name in checks if (Admission, name) not in switched] == []
     modules = [
-        importlib.import_module(f"{package.__name__}.{module.name}")
-        for package in (scheduler, controllers, kubelet)
-        for module in pkgutil.iter_modules(package.__path__)
+        kubelet,
+        *(
+            importlib.import_module(f"{package.__name__}.{module.name}")
+            for package in (scheduler, controllers)
+            for module in pkgutil.iter_modules(package.__path__)
+        ),
     ]
     functions = [
         (owner, function)
