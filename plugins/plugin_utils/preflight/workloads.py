@@ -208,14 +208,13 @@ class _Evaluator:
 
     def _check_crowding(self, workload: Workload, places: Places) -> ReportFinding | None:
         """That nodes take each of a workload's pods, and not all of them together."""
-        together = self._scheduler.together
         if workload.kind == "DaemonSet":
             # What the pods share is all that one node decides for the others.
             places = [(pod, bit) for pod, nodes in places if pod.shape.affinity for bit in split_bits(nodes)]
         count = sum(pod.count for pod, _nodes in places)
         if count < 2:
             return None
-        minimum, maximum = together.count_placed(places)
+        minimum, maximum = self._scheduler.count_placed(places)
         if minimum == count:
             return None
         # Equal pods that only need room find it in any order.

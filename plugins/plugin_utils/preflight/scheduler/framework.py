@@ -9,27 +9,30 @@ pkg/scheduler/framework/plugins.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from ..facts.scheduling import PodShape
-from ..index import Index
+from ..index import Index, find_position, unite
 from ..kubelet import KubeletAdmission
 from ..walk.claims import Claims
-from ..walk.steps import NodeToStatus, PodToStart, StepAnswer
+from ..walk.steps import NodeToStatus, Places, PodToStart, StepAnswer
 from .inter_pod_affinity import InterPodAffinity
 from .node_affinity import NodeAffinity
-from .node_info import NodeInfos
+from .node_info import NodeInfos, ResidentPod
 from .node_name import NodeName
 from .node_ports import NodePorts
 from .node_resources_fit import NodeResourcesFit
 from .node_unschedulable import NodeUnschedulable
 from .node_volume_limits import NodeVolumeLimits
 from .pod_topology_spread import PodTopologySpread
-from .pods_together import PodsTogether
 from .taint_toleration import TaintToleration
 from .volume_binding import VolumeBinding
 from .volume_restrictions import VolumeRestrictions
 from .volume_zone import VolumeZone
+
+# So many nodes are tried for the first pod, where it decides for the others.
+_FIRST_NODES = 64
 
 
 class Filter(Protocol):
@@ -55,7 +58,6 @@ class Scheduler:
         room = (fit, NodePorts(index, infos))
         self._by_pods = (*room, self._spread, self._between_pods)
         kubelet = KubeletAdmission(index)
-        self.together = PodsTogether(index, infos, self.filter_by_pods)
         self._of_daemon_pods: tuple[Filter, ...] = (taints, affinity, kubelet, node_name)
         # No scheduler is asked about a pod that names its node: its kubelet is (pkg/kubelet/lifecycle/predicate.go).
         self._of_bound_pods = (*room, *self._of_daemon_pods, self.volume_limits)
@@ -109,6 +111,38 @@ class Scheduler:
             if nodes:
                 nodes &= ~plugin.find_rejecting_nodes(shape)
         return nodes
+
+    def count_placed(self, places: Places) -> tuple[int, int]:
+        """How many pods find nodes, at least and at most, by the node of the first; the workload's pods of today are gone."""
+        counts = [self._place_pods(places, first) for first in self._list_first_positions(places)]
+        if len({nodes for _pod, nodes in places}) > 1:
+            # The scheduler may give a pod with more choice the node that another one needs.
+            counts.append(self._place_pods(places, 0, min((nodes for _pod, nodes in places), key=int.bit_count)))
+        return min(counts), max(counts)
+
+    def _list_first_positions(self, places: Places) -> Sequence[int]:
+        if not any(pod.shape.affinity for pod, _nodes in places):
+            return (0,)
+        nodes = unite(nodes for _pod, nodes in places)
+        positions = [position for position in range(nodes.bit_length()) if nodes >> position & 1]
+        return positions[:: 1 + len(positions) // _FIRST_NODES] or (0,)
+
+    def _place_pods(self, places: Places, first: int, wanted: int = 0) -> int:
+        """Those with the least choice first; the other way round if nodes are wanted, which the first ones take."""
+        placed: list[ResidentPod] = []
+        position = first - 1
+        for pod, nodes in sorted(places, key=lambda place: place[1].bit_count(), reverse=bool(wanted)):
+            self.infos.send_away(pod.leaving)
+            for _number in range(pod.count):
+                free_nodes = self.filter_by_pods(pod.shape, nodes)
+                if not free_nodes:
+                    break
+                position = find_position(free_nodes & wanted or free_nodes, position + 1)
+                placed.append((pod.shape, self._index.node_list[position].name))
+                self.infos.add(placed[-1])
+        for resident in placed:
+            self.infos.remove(resident)
+        return len(placed)
 
     def find_daemon_nodes(self, pod: PodToStart) -> int:
         """Where the DaemonSet controller creates pods, whatever else the scheduler says of these nodes, without those that do not work.

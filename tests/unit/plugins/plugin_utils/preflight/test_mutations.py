@@ -52,7 +52,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.no
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.pod_topology_spread import (
     PodTopologySpread,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.pods_together import PodsTogether
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.taint_toleration import TaintToleration
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.volume_binding import VolumeBinding
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.volume_restrictions import (
@@ -73,7 +72,7 @@ def _note_nothing(*_arguments: Any) -> str:
     return ""
 
 
-def _count_pods(_self: PodsTogether, places: Places) -> tuple[int, int]:
+def _count_pods(_self: Scheduler, places: Places) -> tuple[int, int]:
     count = sum(pod.count for pod, _nodes in places)
     return count, count
 
@@ -113,7 +112,7 @@ PARTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
             PodTopologySpread, TaintToleration,
         )
     },
-    "scheduler, all pods of a workload together": (PodsTogether, "count_placed", _count_pods),
+    "scheduler, all pods of a workload together": (Scheduler, "count_placed", _count_pods),
     "scheduler, attach limits of a workload": (AttachCapacity, "check_workload", _note_nothing),
     "scheduler, attach limits of all workloads": (AttachCapacity, "find_contended_workloads", _note_nothing),
     "scheduler, Linux nodes and held templates": (workloads, "_check_next_pods", _note_nothing),
