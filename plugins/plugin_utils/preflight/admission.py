@@ -31,8 +31,6 @@ _CLASS_SUFFIX = ".storageclass.storage.k8s.io/"
 
 
 class Admission:
-    """The admission plugins for one snapshot."""
-
     def __init__(self, index: Index) -> None:
         self._index = index
 

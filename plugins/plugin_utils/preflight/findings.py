@@ -150,7 +150,6 @@ def _describe_other_part(id_: str, severity: Severity) -> Reason:
 
 
 def report_unread_lists(lists: Iterable[Unread]) -> tuple[ReportFinding, ...]:
-    """That lists could not be read."""
     return tuple(
         create_finding(
             "CSI-C01",

@@ -21,8 +21,6 @@ _CRITICAL = 2_000_000_000
 
 
 class KubeletAdmission:
-    """The kubelets of one snapshot."""
-
     def __init__(self, index: Index) -> None:
         self._index = index
         self._deleting = index.find_nodes(node.name for node in index.node_list if node.deleting)

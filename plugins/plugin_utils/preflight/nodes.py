@@ -153,8 +153,6 @@ def _list_registrations(index: Index, node: ObservedNode, drivers: Iterable[str]
 
 
 class _DriverOnNode:
-    """The evaluation of one driver on one node."""
-
     def __init__(self, index: Index, driver: str, node: ObservedNode) -> None:
         self._index, self._driver, self._node = index, driver, node
         self._catalog_driver = BY_NAME.get(driver)

@@ -105,7 +105,6 @@ def is_decisive(pod: ObservedPod, template: ObservedTemplate | None) -> bool:
 
 
 def key_templates(templates: Iterable[ObservedTemplate]) -> dict[Key, ObservedTemplate]:
-    """Templates by kind, namespace and name."""
     return {(template.kind, template.namespace, template.name): template for template in templates}
 
 

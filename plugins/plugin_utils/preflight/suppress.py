@@ -26,7 +26,6 @@ class Suppression:
     expires: date
 
     def covers(self, finding: ReportFinding | Cause) -> bool:
-        """Whether it is about this finding."""
         return finding.id == self.id and fnmatchcase(finding.object, self.object)
 
 

@@ -78,7 +78,6 @@ class Usage:
 
 
 def find_usage(index: Index) -> Usage:
-    """Find the workloads and decide where each runs."""
     workloads = _find_workloads(index)
     users: dict[str, list[Workload]] = defaultdict(list)
     numbered = _number_claims(index)

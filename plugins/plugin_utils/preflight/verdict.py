@@ -70,7 +70,6 @@ class VolumeVerdict:
     findings: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """For a report."""
         return {**serialize(replace(self, nodes=self.nodes[:NAMED_NODES])), "node_count": len(self.nodes)}
 
 
@@ -123,7 +122,6 @@ class Target:
     wmco: str = ""
 
     def __bool__(self) -> bool:
-        """Whether anything is asked."""
         return any((self.kubernetes, self.openshift, self.wmco))
 
     def as_dict(self) -> dict[str, str]:
@@ -156,7 +154,6 @@ class Assumption:
     names: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """For a report."""
         named_workloads = self.workloads[:NAMED_WORKLOADS]
         return {**serialize(replace(self, workloads=named_workloads)), "workload_count": len(self.workloads)}
 
@@ -178,7 +175,6 @@ class NodeRoll:
     waiting: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """For a report."""
         short_entry = replace(self, targets=self.targets[:NAMED_NODES], waiting=self.waiting[:NAMED_WORKLOADS])
         return {**serialize(short_entry), "target_count": len(self.targets), "waiting_count": len(self.waiting)}
 
@@ -230,7 +226,6 @@ class Report:
         return "ready" if self.workloads else "no_workloads"
 
     def counts(self) -> dict[str, int]:
-        """How many findings of each severity there are."""
         return {severity: sum(finding.severity == severity for finding in self.findings) for severity in SEVERITIES}
 
     def as_dict(self) -> dict[str, Any]:

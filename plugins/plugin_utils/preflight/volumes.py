@@ -122,8 +122,6 @@ def _find_twins(index: Index, volumes: WindowsVolumes) -> dict[tuple[str, str], 
 
 
 class _Volume:
-    """The evaluation of one volume: its verdicts, and what it adds to the findings."""
-
     def __init__(
         self,
         index: Index,
@@ -141,7 +139,6 @@ class _Volume:
         self.findings: list[ReportFinding] = []
 
     def evaluate(self) -> Iterator[StepAnswer]:
-        """Evaluate it."""
         volume = self._volume
         self._check_volume()
         nodes = volume.eligible
@@ -490,7 +487,6 @@ class _Volume:
         return StepAnswer("stage", answer, nodes, self._volume.key, because, findings)
 
     def create_verdict(self, answer: StepAnswer) -> VolumeVerdict:
-        """An answer for a report."""
         volume = self._volume
         name = volume.key if volume.claim is None else ""
         return VolumeVerdict(

@@ -253,7 +253,6 @@ class _Collector:
         volume.eligible = share(volume.eligible | (nodes & self._find_reachable_nodes(volume)))
 
     def _find_reachable_nodes(self, volume: WindowsVolume) -> int:
-        """The Windows nodes that a volume's own affinity lets pass."""
         windows, persistent_volume = self._index.windows, volume.persistent_volume
         return windows if persistent_volume is None else windows & self._claims.match_affinity(persistent_volume)
 
@@ -328,7 +327,6 @@ class _Collector:
         )
 
     def _collect_attached(self) -> None:
-        """Volumes that are attached to Windows nodes."""
         index = self._index
         for node in index.list_nodes(index.windows):
             for attachment in index.attachments.get(node.name, ()):

@@ -141,7 +141,6 @@ class _Evaluator:
         self.stopping: set[ReportFinding] = set(lists)
 
     def evaluate_workload(self, workload: Workload, walks: WorkloadWalk) -> None:
-        """Add the verdict of one workload."""
         volumes = self._volumes.by_workload.get(workload.key, ())
         of_volumes = [finding for volume in volumes for answer in volume.answers for finding in answer.findings]
         workload_findings = [*_check_workload(self._index, workload)]

@@ -44,8 +44,6 @@ class _VolumeUsers:
 
 
 class AttachDetachController:
-    """The step for one snapshot, about volumes that were evaluated."""
-
     def __init__(
         self,
         index: Index,

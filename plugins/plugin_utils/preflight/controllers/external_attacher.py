@@ -58,7 +58,6 @@ def is_mounted(index: Index, attachment: ObservedAttachment) -> bool:
 
 
 def find_attachment_faults(index: Index, attachment: ObservedAttachment) -> Iterator[ReportFinding]:
-    """Findings of an attachment that failed or hangs."""
     csi_node = index.csi_nodes.get(attachment.node)
     object_name = f"Node {attachment.node}, driver {attachment.attacher}"
     description = f"volume {attachment.volume}" if attachment.volume else "an inline volume"

@@ -40,8 +40,6 @@ def find_parameter_error(parameters: Mapping[str, str]) -> str:
 
 
 class ExternalProvisioner:
-    """The step for one snapshot."""
-
     def __init__(self, index: Index, claims: Claims) -> None:
         self._index, self._claims = index, claims
         self._controllers: dict[tuple[str, str], tuple[ReportFinding, ...]] = {}

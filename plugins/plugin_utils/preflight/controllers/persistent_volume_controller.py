@@ -21,8 +21,6 @@ _MADE_WITHIN = timedelta(minutes=10)
 
 
 class PersistentVolumeController:
-    """The step for one snapshot."""
-
     def __init__(self, index: Index, claims: Claims) -> None:
         self._index, self._claims = index, claims
 

@@ -71,7 +71,6 @@ class ObservedHost:
 
     @property
     def node(self) -> str:
-        """The Node that this host is."""
         return self.facts.node
 
     @classmethod

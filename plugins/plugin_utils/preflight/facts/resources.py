@@ -20,7 +20,6 @@ ContainerKind = Literal["container", "init", "sidecar"]
 
 
 def read_amounts(quantities: Mapping[str, Any] | None) -> Amounts:
-    """Read quantities by resource."""
     if not quantities:
         return ()
     return tuple(sorted((share_text(name), read_quantity(str(text), 1000)) for name, text in quantities.items()))
@@ -118,8 +117,6 @@ class LimitRangePart:
 
 @dataclass(frozen=True, slots=True)
 class LimitRange:
-    """A LimitRange."""
-
     namespace: str
     name: str
     parts: tuple[LimitRangePart, ...] = ()

@@ -49,7 +49,6 @@ def read_selector(selector: Mapping[str, Any] | None) -> Term | None:
 
 
 def matches_labels(selector: Term | None, labels: Mapping[str, str]) -> bool:
-    """Whether a selector selects an object with these labels."""
     return selector is not None and all(_is_met(requirement, labels.get(requirement.key)) for requirement in selector)
 
 

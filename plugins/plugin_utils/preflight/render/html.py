@@ -30,7 +30,6 @@ _NO_STEPS, _NO_FINDINGS = '<p class="empty">Nothing to do.</p>', '<p class="empt
 
 
 def render_html(report: Report) -> str:
-    """The page."""
     view = create_view(report)
     title = f"{view.headline}: {view.cluster}"
     parts = [

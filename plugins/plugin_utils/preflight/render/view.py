@@ -89,8 +89,6 @@ class ReportPart:
 
 @dataclass(frozen=True, slots=True)
 class RemedyGroup:
-    """A remedy, and what it is for."""
-
     remedy: str
     findings: tuple[ReportFinding, ...]
 
@@ -270,7 +268,6 @@ def format_roll(roll: Roll) -> str:
 
 
 def _describe_drain(node: NodeRoll) -> str:
-    """What a drain needs, and where its pods go."""
     targets = f", go to {format_list(node.targets, 3)}" if node.targets else ""
     parts = [f"{format_number(node.pods, 'pod')}{targets}"]
     parts += [f"budgets: {format_list(node.budgets, 3)}"] if node.budgets else []

@@ -25,8 +25,6 @@ _REMEDY = "add nodes, or let fewer pods run"
 
 
 class AttachCapacity:
-    """The attach limits of one snapshot."""
-
     def __init__(self, index: Index, limits: NodeVolumeLimits) -> None:
         self._index, self._limits = index, limits
 

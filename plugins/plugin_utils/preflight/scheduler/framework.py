@@ -36,15 +36,11 @@ _FIRST_NODES = 64
 
 
 class Filter(Protocol):
-    """A plugin that filters nodes by a pod."""
-
     def filter_pod(self, pod: PodToStart, statuses: NodeToStatus) -> None:
         """Note the nodes that do not take the pod."""
 
 
 class Scheduler:
-    """The scheduler for one snapshot."""
-
     def __init__(self, index: Index, claims: Claims) -> None:
         self._index, self.claims = index, claims
         self.volume_limits = NodeVolumeLimits(index, claims)

@@ -12,8 +12,6 @@ from .node_info import NodeInfos
 
 
 class InterPodAffinity:
-    """The filter for the nodes as they are now."""
-
     def __init__(self, index: Index, infos: NodeInfos) -> None:
         self._index, self._infos = index, infos
 

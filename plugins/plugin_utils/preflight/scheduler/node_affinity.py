@@ -11,13 +11,10 @@ from ..walk.steps import NodeToStatus, PodToStart
 
 
 class NodeAffinity:
-    """The filter for one snapshot."""
-
     def __init__(self, index: Index) -> None:
         self._index = index
 
     def filter_pod(self, pod: PodToStart, statuses: NodeToStatus) -> None:
-        """Block nodes that do not match."""
         index, placement = self._index, pod.placement
         added = index.runtime_classes.get(placement.runtime_class, ANYWHERE)
         for by, selector in (("nodeSelector", placement.selector), ("RuntimeClass", added.selector)):

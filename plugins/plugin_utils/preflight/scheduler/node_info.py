@@ -62,7 +62,6 @@ class NodeInfos:
         self._change(pod, -count)
 
     def remove(self, pod: ResidentPod) -> None:
-        """Take a pod off its node."""
         shape, node = pod
         counts = self._residents[id(shape)][1]
         counts[node] -= 1
@@ -91,7 +90,6 @@ class NodeInfos:
         return any(_is_lower(priority, shape.priority) for priority in self._priorities)
 
     def find_room(self, resource: str, amount: int) -> int:
-        """The nodes with so much of a resource left."""
         rooms = self._rooms[resource]
         if amount not in rooms:
             bits = self._index.bit

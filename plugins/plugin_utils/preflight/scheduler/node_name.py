@@ -10,13 +10,10 @@ from ..walk.steps import NodeToStatus, PodToStart
 
 
 class NodeName:
-    """The filter for one snapshot."""
-
     def __init__(self, index: Index) -> None:
         self._index = index
 
     def filter_pod(self, pod: PodToStart, statuses: NodeToStatus) -> None:
-        """Block all other nodes."""
         if pod.node:
             message = f"the pod is bound to node {pod.node}"
             remedy = "recreate its pods without spec.nodeName"

@@ -14,8 +14,6 @@ _EVERY_ADDRESS = "0.0.0.0"
 
 
 class NodePorts:
-    """The filter for the nodes as they are now."""
-
     def __init__(self, index: Index, infos: NodeInfos) -> None:
         self._index, self._infos = index, infos
 
@@ -29,7 +27,6 @@ class NodePorts:
         )
 
     def filter_pod(self, pod: PodToStart, statuses: NodeToStatus) -> None:
-        """Block nodes whose ports are taken."""
         numbers = ", ".join(str(number) for _protocol, _address, number in pod.shape.ports)
         message = f"another pod has one of its host ports ({numbers})"
         remedy = "use a Service instead of host ports, or other ports"

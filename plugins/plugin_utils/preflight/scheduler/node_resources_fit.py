@@ -13,20 +13,16 @@ from .node_info import NodeInfos
 
 
 class NodeResourcesFit:
-    """The filter for the nodes as they are now."""
-
     def __init__(self, index: Index, infos: NodeInfos) -> None:
         self._index, self._infos = index, infos
 
     def find_rejecting_nodes(self, shape: PodShape) -> int:
-        """The nodes without room for a pod."""
         nodes = self._index.all
         for resource, amount in shape.requests:
             nodes &= self._infos.find_room(resource, amount)
         return nodes ^ self._index.all
 
     def filter_pod(self, pod: PodToStart, statuses: NodeToStatus) -> None:
-        """Block nodes without room."""
         for resource, amount in pod.shape.requests:
             # A node without so much in all has no room left either.
             full = statuses.nodes & ~self._infos.find_room(resource, amount)

@@ -15,8 +15,6 @@ _UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 
 
 class NodeUnschedulable:
-    """The filter for one snapshot."""
-
     def __init__(self, index: Index) -> None:
         self._index = index
         self._cordoned = index.find_nodes(node.name for node in index.node_list if node.cordoned)

@@ -35,8 +35,6 @@ Unique = tuple[str, str]
 
 
 class NodeVolumeLimits:
-    """The filter for one snapshot."""
-
     def __init__(self, index: Index, claims: Claims) -> None:
         self._index, self._claims = index, claims
 

@@ -15,8 +15,6 @@ from .taint_toleration import TaintToleration
 
 
 class PodTopologySpread:
-    """The filter for the nodes as they are now."""
-
     def __init__(self, index: Index, infos: NodeInfos, taints: TaintToleration) -> None:
         self._index, self._infos, self._taints = index, infos, taints
 

@@ -31,13 +31,10 @@ def collect_tolerations(index: Index, pod: PodToStart) -> tuple[Toleration, ...]
 
 
 class TaintToleration:
-    """The filter for one snapshot."""
-
     def __init__(self, index: Index) -> None:
         self._index = index
 
     def find_tolerated_nodes(self, placement: Placement) -> int:
-        """The nodes whose taints a pod tolerates."""
         added = self._index.runtime_classes.get(placement.runtime_class, ANYWHERE).tolerations
         tolerations = placement.tolerations + added + _ADDED_BY_ADMISSION
         return unite(nodes for taints, nodes in self._index.taints.items() if are_accepted(taints, tolerations))

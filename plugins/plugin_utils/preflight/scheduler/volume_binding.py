@@ -17,13 +17,10 @@ from ..walk.steps import NodeToStatus
 
 
 class VolumeBinding:
-    """The filter for one snapshot."""
-
     def __init__(self, index: Index, claims: Claims) -> None:
         self._index, self._claims = index, claims
 
     def filter_claim(self, request: Request, statuses: NodeToStatus) -> None:
-        """Note the nodes from which the volume is not reached."""
         if request.volume is not None:
             self._filter_by_affinity(request, request.volume, statuses)
         elif request.open and not self._claims.is_bound_late(request):

@@ -21,8 +21,6 @@ _ALONE = ("awsElasticBlockStore", "gcePersistentDisk", "rbd", "iscsi")
 
 
 class VolumeRestrictions:
-    """The filter for one snapshot."""
-
     def __init__(self, index: Index) -> None:
         self._index = index
 

@@ -15,8 +15,6 @@ from ..walk.steps import NodeToStatus, PodToStart
 
 
 class VolumeZone:
-    """The filter for one snapshot."""
-
     def __init__(self, index: Index) -> None:
         self._index = index
 

@@ -86,7 +86,6 @@ class Claims:
         )
 
     def list_requests(self, pod: PodToStart) -> tuple[Request, ...]:
-        """Every claim of a pod."""
         entry = self._requests.get(id(pod))
         if entry is None:
             entry = self._requests[id(pod)] = (pod, tuple(self._make_requests(pod)))

@@ -56,7 +56,6 @@ class PodToStart:
 
     @property
     def kind(self) -> str:
-        """The kind of its workload."""
         return self.workload.partition(" ")[0]
 
     @property
