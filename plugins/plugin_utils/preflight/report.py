@@ -31,9 +31,8 @@ from .facts.nodes import ObservedHost
 from .facts.snapshot import SNAPSHOT_VERSION, Snapshot
 from .observe import Reading, take
 from .planned_run import PlannedRun, report_run, simulate
-from .render.brief import render_brief, render_refusal
 from .render.html import render_html
-from .render.terminal import render_terminal
+from .render.terminal import render_brief, render_refusal, render_terminal
 from .render.text_format import format_number
 from .suppress import Suppression, read_suppressions, suppress
 from .verdict import NO_TARGET, Report, Target

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from ...base.grouped import group_values
 from ...base.table import render_table, wrap
 from ..verdict import SEVERITIES, Report
-from .text_format import format_number, plain
-from .view import NAMED, ReportPart, ReportRow, View, create_view
+from .text_format import format_list, format_number, plain
+from .view import NAMED, ReportPart, ReportRow, View, create_view, format_answer, format_headline
 
 # Lines of a table that a reader of a terminal is shown.
 SHOWN = 20
@@ -24,6 +24,11 @@ SHOWN = 20
 _ITS_CLAIM = re.compile(r"^claim \S+ is")
 # Characters of a name before it is wrapped.
 _NAMES = 34
+
+FULL_REPORT = "the full report: run the playbook kubewin.csi.preflight with the same inventory"
+# Findings that a refusal names.
+_REASONS = 10
+_ROLE = "ClusterRole kubewin-preflight of roles/csi_driver/files/kubewin-preflight-rbac.yaml has all required rules"
 
 
 def render_terminal(report: Report, width: int = 100) -> str:
@@ -106,3 +111,46 @@ def _render_objects(part: ReportPart, width: int) -> str:
     hidden = f"{format_number(part.hidden, 'line')} not shown" if part.hidden else ""
     notes = "; ".join(filter(None, (further, hidden)))
     return f"{text}\n({notes})" if notes else text
+
+
+# In a few lines, for the end of a run that asked for it on its way
+
+
+def render_brief(report: Report) -> tuple[str, ...]:
+    """The verdict, what will not start again and why, what was not checked, where to read more."""
+    verdict = f"{format_headline(report)}: {format_answer(report)}"
+    parts = (verdict, *_list_stopped_workloads(report), *_list_notes(report))
+    # Without a volume on Windows there is no more to read.
+    pointer = (FULL_REPORT,) if len(parts) > 1 or report.volumes or report.workloads else ()
+    return tuple(plain(line) for line in (*parts, *pointer))
+
+
+def render_refusal(report: Report) -> str:
+    """Why a run must not begin, with what helps; own: the report with the findings about it alone."""
+    findings = [finding for finding in report.findings if finding.severity != "note"]
+    lines = ["Refused before the first change, because of what this run would do to volumes on Windows:"]
+    lines += [
+        f"{finding.id} {finding.object}: {finding.message} -> {finding.remedy}" for finding in findings[:_REASONS]
+    ]
+    if len(findings) > _REASONS:
+        lines.append(f"and {len(findings) - _REASONS:,} more")
+    lines.append("To accept a finding, add an entry to suppressions (kubewin_suppressions).")
+    return "\n".join((*lines, FULL_REPORT[0].upper() + FULL_REPORT[1:]))
+
+
+def _list_stopped_workloads(report: Report) -> Iterator[str]:
+    for answer, words in (("no", "will not start again"), ("unknown", "may not start again (unknown)")):
+        workloads = [workload for workload in report.workloads if workload.starts_again == answer]
+        yield from (f"{workload.workload} {words}: {workload.because}" for workload in workloads[:NAMED])
+        if len(workloads) > NAMED:
+            yield f"and {format_number(len(workloads) - NAMED, 'other workload')} {words}"
+
+
+def _list_notes(report: Report) -> Iterator[str]:
+    if report.unread:
+        rules = [entry["rule"] for entry in report.unread if entry.get("rule")]
+        yield f"not checked, because it could not be read: {format_list([entry['resource'] for entry in report.unread], 20)}"
+        if rules:
+            yield f"rules to grant for that: {', '.join(rules) if len(rules) <= NAMED else _ROLE}"
+    if report.suppressed:
+        yield f"{format_number(len(report.suppressed), 'finding')} suppressed by kubewin_suppressions"

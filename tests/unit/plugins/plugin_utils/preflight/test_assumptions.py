@@ -10,9 +10,8 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import BUILD_LABEL
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.pod_spec import find_dependencies
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.brief import render_brief
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.html import render_html
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.terminal import render_terminal
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.terminal import render_brief, render_terminal
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report, Target
 from situations.base import VSPHERE, operator
 from situations.cluster import SHOP, attach, claim_of, csi, healthy, install, pod_spec, smb, volume, workload

@@ -30,8 +30,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.worklo
     ObservedTemplate,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.observe import Reading, take
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.brief import render_brief
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.terminal import render_terminal
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.terminal import render_brief, render_terminal
 from benchmark.apipeer import ApiPeer, Asked, Shelf, Trouble
 from benchmark.fleet import OBJECTS, PLUGINS, Fleet
 from situations.named import SITUATIONS, Situation, report_of, snapshot_of

@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.planned_run import PlannedRun, report_run, simulate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.brief import render_brief, render_refusal
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.terminal import render_brief, render_refusal
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.suppress import Suppression, suppress
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report
 from situations.cluster import daemon_set, healthy, unregister, windows_nodes
