@@ -13,14 +13,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..catalog.kubernetes import EXEMPTS_WINDOWS_PODS
-from .facts.cluster import NODE_SELECTOR
+from .facts.cluster import ENFORCED_LEVEL, NODE_SELECTOR
 from .facts.resources import LimitRange, LimitRangePart, PodResources, ResourceQuota, format_amount
 from .facts.sources import ObservedClaim
 from .findings import change_template
 from .index import Index, version_of
 from .walk.steps import NodeToStatus, PodToStart, StepAnswer
 
-_ENFORCE = "pod-security.kubernetes.io/enforce"
 # By resource, in thousandths.
 ResourceUsage = Mapping[str, int]
 
@@ -104,16 +103,16 @@ class Admission:
 
     def _check_pod_security(self, pod: PodToStart, statuses: NodeToStatus) -> None:
         namespace = self._index.namespaces.get(pod.namespace)
-        level = namespace.labels.get(_ENFORCE, "") if namespace is not None else ""
+        level = namespace.labels.get(ENFORCED_LEVEL, "") if namespace is not None else ""
         if namespace is None or level not in ("baseline", "restricted"):
             return
         violations = pod.admit.violations
         violation = violations.baseline if level == "baseline" else violations.restricted
-        policy = namespace.labels.get(f"{_ENFORCE}-version", "latest")
+        policy = namespace.labels.get(f"{ENFORCED_LEVEL}-version", "latest")
         version = self._index.kubernetes if policy == "latest" else version_of(f"{policy}.0")
         if violation:
             message = f"namespace {pod.namespace} enforces Pod Security {level}, which forbids {violation}"
-            remedy = f"change the pod template, or: kubectl label namespace {pod.namespace} {_ENFORCE}=privileged --overwrite"
+            remedy = f"change the pod template, or: kubectl label namespace {pod.namespace} {ENFORCED_LEVEL}=privileged --overwrite"
             statuses.block(statuses.nodes, "CSI-W20", message, remedy)
         elif violations.unevaluated:
             message = f"whether Pod Security {level}, which namespace {pod.namespace} enforces, allows {violations.unevaluated} is not evaluated"
@@ -123,7 +122,7 @@ class Admission:
             statuses.doubt(statuses.nodes, "CSI-W21", message, change_template(pod.workload, "spec.os.name: windows"))
         elif version is None or version.minor < EXEMPTS_WINDOWS_PODS:
             message = f"namespace {pod.namespace} enforces Pod Security {level} of {policy}, which is not known"
-            remedy = f"kubectl label namespace {pod.namespace} {_ENFORCE}-version=latest --overwrite"
+            remedy = f"kubectl label namespace {pod.namespace} {ENFORCED_LEVEL}-version=latest --overwrite"
             statuses.doubt(statuses.nodes, "CSI-W21", message, remedy)
 
     def _check_limit_ranger(self, pod: PodToStart, statuses: NodeToStatus) -> None:

@@ -137,14 +137,9 @@ def _check_possible(index: Index, target: Target, target_versions: Versions) -> 
         "openshift": target.openshift,
         "wmco": str(target_versions.operator or ""),
     }
+    evidence = "target: " + ", ".join(f"{key} {release}" for key, release in target.as_dict().items())
     for finding in find_impossible_targets(requested, current):
-        yield create_finding(
-            finding.id, finding.object, finding.message, (f"target: {_format_target(target)}",), finding.remedy
-        )
-
-
-def _format_target(target: Target) -> str:
-    return ", ".join(f"{key} {release}" for key, release in target.as_dict().items())
+        yield create_finding(finding.id, finding.object, finding.message, (evidence,), finding.remedy)
 
 
 def _check_skew(index: Index, target_versions: Versions) -> Iterator[ReportFinding]:

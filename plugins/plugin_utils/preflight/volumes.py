@@ -24,7 +24,7 @@ from ..catalog.capability import RequestedVolume, VolumeSupport
 from ..catalog.translation import TranslationError, build_google_location, choose_google_mode
 from ..catalog.versions import Version
 from ..kube import kinds
-from .facts.cluster import PROFILE
+from .facts.cluster import ENFORCED_LEVEL, PROFILE
 from .facts.placement import describe_terms
 from .facts.storage import ObservedVolume
 from .findings import create_finding, report_unread_lists
@@ -37,7 +37,6 @@ from .windows_volumes import LINUX_FILE_SYSTEMS, WindowsVolume, WindowsVolumes
 
 # From the one that allows least to the one that allows most, as Pod Security has them.
 _PROFILES = ("restricted", "baseline", "privileged")
-_ENFORCE = "pod-security.kubernetes.io/enforce"
 _REMEDY = "use another volume, or run the workload on Linux"
 _BLOCK = ("CSI-V15", "its volumeMode is Block", "use a volume with volumeMode Filesystem")
 # The source of a PersistentVolume cannot be changed.
@@ -275,7 +274,7 @@ class _Volume:
         if version is None or version.minor < (4, 13):
             return None
         profile = (driver.profile if driver is not None else "") or _PROFILES[-1]
-        enforced = observed.labels.get(_ENFORCE) or _PROFILES[0]
+        enforced = observed.labels.get(ENFORCED_LEVEL) or _PROFILES[0]
         if profile in _PROFILES and enforced in _PROFILES and _PROFILES.index(profile) > _PROFILES.index(enforced):
             message = f"CSIDriver {name} is for namespaces that enforce {profile}, and {namespace} has {enforced}"
             return message, f"use a claim for this volume, or label the CSIDriver {PROFILE}={enforced}"

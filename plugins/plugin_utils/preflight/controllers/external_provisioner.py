@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...base.cached import cached_method
 from ...catalog import in_tree
 from ...catalog.translation import FS_TYPE, ZONES
 from ..cluster_checks import check_controller, find_lacking_sidecars
@@ -42,7 +43,6 @@ def find_parameter_error(parameters: Mapping[str, str]) -> str:
 class ExternalProvisioner:
     def __init__(self, index: Index, claims: Claims) -> None:
         self._index, self._claims = index, claims
-        self._controllers: dict[tuple[str, str], tuple[ReportFinding, ...]] = {}
 
     def __call__(self, pod: PodToStart, nodes: int) -> list[StepAnswer]:
         """Where a volume would be made for each claim, on nodes."""
@@ -63,7 +63,7 @@ class ExternalProvisioner:
         if self._claims.is_bound_late(request):
             self._check_topologies(storage_class, statuses, nodes)
             self._check_room(request, storage_class, statuses, nodes)
-        for finding in self._find_controller_faults(storage_class):
+        for finding in self._find_controller_faults(storage_class.name):
             statuses.note("unknown" if finding.doubt else "no", nodes, (finding,))
 
     def _check_parameters(self, storage_class: ObservedClass, statuses: NodeToStatus, nodes: int) -> None:
@@ -104,15 +104,11 @@ class ExternalProvisioner:
             remedy = "check that there is room: kubectl get csistoragecapacities -A"
             statuses.doubt(nodes, "CSI-V41", message, remedy)
 
-    def _find_controller_faults(self, storage_class: ObservedClass) -> tuple[ReportFinding, ...]:
-        """Findings that keep a driver from provisioning volumes, and those that leave it unknown."""
-        key = storage_class.driver, storage_class.provisioner
-        if key not in self._controllers:
-            self._controllers[key] = self._observe(*key, storage_class)
-        return self._controllers[key]
-
-    def _observe(self, name: str, plugin: str, storage_class: ObservedClass) -> tuple[ReportFinding, ...]:
-        index, class_title = self._index, f"StorageClass {storage_class.name}"
+    @cached_method
+    def _find_controller_faults(self, class_name: str) -> tuple[ReportFinding, ...]:
+        """Findings that keep a driver from provisioning volumes of a class, and those that leave it unknown."""
+        index, class_title, storage_class = self._index, f"StorageClass {class_name}", self._index.classes[class_name]
+        name, plugin = storage_class.driver, storage_class.provisioner
         driver = BY_NAME.get(name)
         if driver is None:
             if name in index.provisioners:

@@ -31,31 +31,33 @@ class PersistentVolumeController:
             is_there = not request.missing and not request.is_new
             used = f"claim {request.claim.key}: phase {request.claim.phase}" if is_there else f"used by {pod.workload}"
             statuses = NodeToStatus("bind", nodes, request.title, used, request.volume_key)
-            if request.missing:
-                if "persistentvolumeclaims" not in self._index.unread:
-                    message = f"{pod.workload} uses the claim, but the claim does not exist"
-                    statuses.block(nodes, "CSI-V27", message, "create the claim, or correct the workload")
-                answers += statuses.list_answers()
-                continue
-            if request.foreign:
-                message = f"claim {request.claim.key} exists and belongs to no pod, so no pod may use it as its own"
-                statuses.block(nodes, "CSI-V40", message, "rename the claim's volume in the pod, or delete the claim")
-                answers += statuses.list_answers()
-                continue
-            if request.claim.deleting:
-                volume = request.volume
-                policy = f" with policy {volume.policy}" if volume is not None and volume.policy else ""
-                message = f"it is being deleted{policy}, so neither scheduler nor kubelet starts a pod with it"
-                remedy = "before its last pod ends, set persistentVolumeReclaimPolicy of the volume to Retain"
-                statuses.block(nodes, "CSI-V24", message, remedy)
-            if request.bound:
-                self._check_bound_claim(request, statuses)
-            elif request.claim.volume:
-                self._check_named_volume(request, statuses)
-            elif request.volume is None:
-                self._check_unbound_claim(request, pod, statuses)
+            self._check_claim(request, pod, statuses)
             answers += statuses.list_answers()
         return answers + answer_without_claims("bind", pod, nodes)
+
+    def _check_claim(self, request: Request, pod: PodToStart, statuses: NodeToStatus) -> None:
+        nodes = statuses.nodes
+        if request.missing:
+            if "persistentvolumeclaims" not in self._index.unread:
+                message = f"{pod.workload} uses the claim, but the claim does not exist"
+                statuses.block(nodes, "CSI-V27", message, "create the claim, or correct the workload")
+            return
+        if request.foreign:
+            message = f"claim {request.claim.key} exists and belongs to no pod, so no pod may use it as its own"
+            statuses.block(nodes, "CSI-V40", message, "rename the claim's volume in the pod, or delete the claim")
+            return
+        if request.claim.deleting:
+            volume = request.volume
+            policy = f" with policy {volume.policy}" if volume is not None and volume.policy else ""
+            message = f"it is being deleted{policy}, so neither scheduler nor kubelet starts a pod with it"
+            remedy = "before its last pod ends, set persistentVolumeReclaimPolicy of the volume to Retain"
+            statuses.block(nodes, "CSI-V24", message, remedy)
+        if request.bound:
+            self._check_bound_claim(request, statuses)
+        elif request.claim.volume:
+            self._check_named_volume(request, statuses)
+        elif request.volume is None:
+            self._check_unbound_claim(request, pod, statuses)
 
     # Bound claims
 

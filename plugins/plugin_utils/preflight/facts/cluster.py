@@ -19,6 +19,7 @@ from .resources import Amounts, read_amounts
 # An argument of https://github.com/kubernetes-csi/external-provisioner.
 _FILE_SYSTEM = re.compile(r"--?default-fstype[= ](\S+)")
 NODE_SELECTOR = "openshift.io/node-selector"
+ENFORCED_LEVEL = "pod-security.kubernetes.io/enforce"
 PROFILE = "security.openshift.io/csi-ephemeral-volume-profile"
 
 

@@ -21,6 +21,6 @@ class NodeUnschedulable:
 
     def filter_pod(self, pod: PodToStart, statuses: NodeToStatus) -> None:
         """Block cordoned nodes, unless the pod tolerates that."""
-        if not is_accepted(_UNSCHEDULABLE, collect_tolerations(self._index, pod)):
+        if not is_accepted(_UNSCHEDULABLE, collect_tolerations(self._index, pod.placement, pod.kind)):
             names = self._index.list_names(self._cordoned & statuses.nodes)[:NAMED_NODES]
             statuses.block(self._cordoned, "CSI-W20", "the node is cordoned", f"kubectl uncordon {' '.join(names)}")

@@ -23,11 +23,10 @@ _OF_DAEMONS = _ADDED_BY_ADMISSION + tuple(
 _OPERATORS = ("Equal", "Exists")
 
 
-def collect_tolerations(index: Index, pod: PodToStart) -> tuple[Toleration, ...]:
-    """All tolerations of a pod, with those of its RuntimeClass and those that admission or its controller adds."""
-    added = index.runtime_classes.get(pod.placement.runtime_class, ANYWHERE).tolerations
-    tolerations = _OF_DAEMONS if pod.kind == "DaemonSet" else _ADDED_BY_ADMISSION
-    return pod.placement.tolerations + added + tolerations
+def collect_tolerations(index: Index, placement: Placement, kind: str = "") -> tuple[Toleration, ...]:
+    """All tolerations of a pod of a workload of that kind, with those of its RuntimeClass and those that admission or its controller adds."""
+    added = index.runtime_classes.get(placement.runtime_class, ANYWHERE).tolerations
+    return placement.tolerations + added + (_OF_DAEMONS if kind == "DaemonSet" else _ADDED_BY_ADMISSION)
 
 
 class TaintToleration:
@@ -35,14 +34,13 @@ class TaintToleration:
         self._index = index
 
     def find_tolerated_nodes(self, placement: Placement) -> int:
-        added = self._index.runtime_classes.get(placement.runtime_class, ANYWHERE).tolerations
-        tolerations = placement.tolerations + added + _ADDED_BY_ADMISSION
+        tolerations = collect_tolerations(self._index, placement)
         return unite(nodes for taints, nodes in self._index.taints.items() if are_accepted(taints, tolerations))
 
     def filter_pod(self, pod: PodToStart, statuses: NodeToStatus) -> None:
         """Block nodes with a taint that the pod does not tolerate. A pod that is bound already is only evicted, by NoExecute."""
         effects = ("NoExecute",) if pod.node else ("NoSchedule", "NoExecute")
-        tolerations = collect_tolerations(self._index, pod)
+        tolerations = collect_tolerations(self._index, pod.placement, pod.kind)
         known_tolerations = tuple(toleration for toleration in tolerations if toleration.operator in _OPERATORS)
         for taints, nodes in self._index.taints.items():
             for taint in taints:

@@ -143,7 +143,7 @@ def _repeat(index: Index, workload: Workload, pod: ObservedPod) -> PodToStart:
 
 
 def _list_devices(volumes: Volumes, namespace: str, claim_keys: Mapping[str, str] = _NO_KEYS) -> tuple[str, ...]:
-    """What answers call the volumes that containers take as raw devices. own: claims by what they are made from."""
+    """What answers call the volumes that containers take as raw devices. claim_keys: by what they are made from."""
     return tuple(
         key
         for name in volumes.devices
