@@ -260,7 +260,7 @@ def a_claim_that_may_take_a_share_of_nfs(world: World) -> None:
     _free(world, {"nfs": {"server": "s", "path": "/"}})
 
 
-@situation("CSI-V41", starts_again={"Deployment shop/x": "unknown"})
+@situation("CSI-V41", "CSI-W09", starts_again={"Deployment shop/x": "unknown"})
 def a_claim_that_may_take_a_disk_of_the_same_driver(world: World) -> None:
     _free(world, csi(AZURE_DISK.name, "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/disks/free"))
 

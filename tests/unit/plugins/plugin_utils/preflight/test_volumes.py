@@ -7,7 +7,7 @@ import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Unread
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report, VolumeVerdict
-from situations.cluster import healthy
+from situations.cluster import SHOP, claim_of, healthy, pod_spec, workload
 from situations.named import SITUATIONS
 
 
@@ -56,6 +56,16 @@ def test_a_driver_whose_csidriver_could_not_be_read_is_not_called_absent() -> No
     report = evaluate(world.snapshot())
     assert {one.workload: one.starts_again for one in report.workloads}["Deployment shop/vault"] == "unknown"
     assert [one.id for one in report.findings] == ["CSI-C01"]
+
+
+def test_a_finding_about_an_unknown_driver_names_the_class_of_its_claim() -> None:
+    world = healthy()
+    for name in ("fast", "slow"):
+        world.add("StorageClass", name, provisioner="disk.example.com", volumeBindingMode="WaitForFirstConsumer")
+        claim_of(world, name, SHOP, name)
+        workload(world, "Deployment", name, pod_spec(name), replicas=1)
+    found = [one.object for one in evaluate(world.snapshot()).findings if one.id == "CSI-V41"]
+    assert found == ["StorageClass fast", "StorageClass slow"]
 
 
 def test_a_report_names_few_nodes_and_counts_all() -> None:
