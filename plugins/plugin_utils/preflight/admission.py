@@ -147,7 +147,12 @@ class Admission:
             (default.name if default is not None else "") if claim.storage_class is None else claim.storage_class
             for claim in pod.new_claims
         )
-        usage = {**_sum_up_claims(list(zip(pod.new_claims, classes, strict=True))), **_sum_up_pod(resources)}
+        usage = {
+            **_sum_up_claims(list(zip(pod.new_claims, classes, strict=True))),
+            **_name_usage(resources.sum_up("requests"), resources.sum_up("limits")),
+            "pods": 1000,
+            "count/pods": 1000,
+        }
         for quota in quotas:
             quota_name = f"ResourceQuota {pod.namespace}/{quota.name}"
             excess = _find_quota_excess(quota, usage, pod.additional)
@@ -255,12 +260,6 @@ def _find_missing(quota: ResourceQuota, resources: PodResources) -> str:
         if missing := [name for name in required if name not in usage]:
             return missing[0]
     return ""
-
-
-def _sum_up_pod(resources: PodResources) -> ResourceUsage:
-    """What a pod counts for in a quota."""
-    usage = _name_usage(resources.sum_up("requests"), resources.sum_up("limits"))
-    return {**usage, "pods": 1000, "count/pods": 1000}
 
 
 def _name_usage(requests: ResourceUsage, limits: ResourceUsage) -> dict[str, int]:

@@ -34,7 +34,7 @@ from .planned_run import PlannedRun, report_run, simulate
 from .render.html import render_html
 from .render.terminal import render_brief, render_refusal, render_terminal
 from .render.text_format import format_number
-from .suppress import Suppression, read_suppressions, suppress
+from .suppress import Suppression, read_suppression, suppress
 from .verdict import NO_TARGET, Report, Target
 
 # Number of findings in the message without the whole report.
@@ -67,7 +67,7 @@ class ReadinessOptions:
                 target=Target(
                     **parse_target({key: value for key, value in (options["target"] or {}).items() if value})
                 ),
-                suppressions=read_suppressions(options["suppressions"] or ()),
+                suppressions=tuple(map(read_suppression, options["suppressions"] or ())),
                 hosts=tuple(ObservedHost.from_option(host) for host in options.get("hosts") or ()),
                 snapshot=load_snapshot(options["snapshot_from"]) if options["snapshot_from"] else None,
                 fail_on=options["fail_on"],

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from fnmatch import fnmatchcase
@@ -29,12 +29,8 @@ class Suppression:
         return finding.id == self.id and fnmatchcase(finding.object, self.object)
 
 
-def read_suppressions(entries: Iterable[Mapping[str, str]]) -> tuple[Suppression, ...]:
-    """Read the option suppressions, whose keys and types are checked. ValueError names the entry and what was expected."""
-    return tuple(map(_read_suppression, entries))
-
-
-def _read_suppression(entry: Mapping[str, str]) -> Suppression:
+def read_suppression(entry: Mapping[str, str]) -> Suppression:
+    """Read an entry of the option suppressions, whose keys and types are checked. ValueError names it and what was expected."""
     title = f"suppression of {entry['id']} on {entry['object']}"
     if not _ID.fullmatch(entry["id"]):
         raise ValueError(f"{title}: expected the ID of one finding, such as CSI-V10. Write one entry for each finding.")

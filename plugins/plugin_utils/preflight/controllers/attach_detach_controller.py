@@ -210,7 +210,7 @@ class AttachDetachController:
             )
             statuses.doubt(nodes & ~self._index.bit.get(stray, 0), "CSI-V53", message, remedy)
             return
-        holder = self._find_holder(pod, volume)
+        holder, is_for_several = self._find_holder(pod, volume), pod.count > 1 or pod.kind == "DaemonSet"
         if holder is not None:
             other_nodes = nodes & ~self._index.bit.get(holder.node, 0)
             message = (
@@ -226,15 +226,11 @@ class AttachDetachController:
             message = f"{rival} names it too, it is attached to one node at a time, and nothing keeps both on one node"
             remedy = "keep both workloads on one node by nodeSelector, or give each a volume of its own"
             statuses.doubt(nodes, "CSI-V53", message, remedy)
-        elif nodes & (nodes - 1) and name in (*pod.shared, *self._list_shared_inline(pod)):
+        elif nodes & (nodes - 1) and (name in pod.shared or (volume.inline and is_for_several)):
             users = f"its {pod.count} pods" if pod.count > 1 else "several pods"
             message = f"{users} share the volume, only one node at a time can attach it, and the scheduler may spread the pods"
             remedy = "run the pods on one node by nodeSelector kubernetes.io/hostname, or give each a volume of its own"
             statuses.doubt(nodes, "CSI-V53", message, remedy)
-
-    def _list_shared_inline(self, pod: PodToStart) -> tuple[str, ...]:
-        several = pod.count > 1 or pod.kind == "DaemonSet"
-        return tuple(f"inline {inline.name}" for inline in pod.inline) if several else ()
 
     def _find_holder(self, pod: PodToStart, volume: WindowsVolume) -> ObservedPod | None:
         """A pod of another workload that has the volume and does not go."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...catalog.translation import REGIONS, ZONES
-from ..facts.storage import ObservedVolume
 from ..index import Index, unite
 from ..walk.claims import Request
 from ..walk.steps import NodeToStatus, PodToStart
@@ -25,16 +24,12 @@ class VolumeZone:
             labels = ", ".join(f"{key}={value}" for key, value in volume.places)
             message = f"{request.volume_key}: labels {labels} of volume {volume.name} do not match the node's labels"
             remedy = "add a node in the volume's zone, or correct the labels"
-            statuses.block(self._find_nodes_outside(volume), "CSI-W20", message, remedy)
+            statuses.block(self._find_nodes_outside(volume.places), "CSI-W20", message, remedy)
 
-    def _find_nodes_outside(self, volume: ObservedVolume) -> int:
-        """Nodes with any label of zone or region, but those that a volume needs."""
-        labelled = unite(map(self._index.find_nodes_with_label, (*ZONES, *REGIONS)))
-        return labelled & ~self._match_zone(volume.places)
-
-    def _match_zone(self, places: Iterable[tuple[str, str]]) -> int:
-        """Nodes whose labels are a volume's; the newer label of a node answers for the older one of a volume."""
-        index, nodes = self._index, self._index.all
+    def _find_nodes_outside(self, places: Iterable[tuple[str, str]]) -> int:
+        """Nodes with any label of zone or region, but those that a volume needs; a node's newer label answers for the volume's older one."""
+        index = self._index
+        nodes = index.all
         for key, text in places:
             values = {part.strip() for part in text.split("__")}
             if "" in values:
@@ -43,7 +38,7 @@ class VolumeZone:
             newer = ZONES[0] if key in ZONES else REGIONS[0]
             matching, newest = (unite(index.find_labelled(name, value) for value in values) for name in (key, newer))
             nodes &= matching | (newest & ~index.find_nodes_with_label(key))
-        return nodes
+        return unite(map(index.find_nodes_with_label, (*ZONES, *REGIONS))) & ~nodes
 
 
 def _is_ephemeral(request: Request, pod: PodToStart) -> bool:

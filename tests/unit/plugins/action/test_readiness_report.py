@@ -23,7 +23,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.report impor
     name_cluster,
     report_readiness,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.suppress import read_suppressions
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.suppress import read_suppression
 from integration.playbooks import play
 from situations.cluster import healthy
 from situations.named import SITUATIONS
@@ -129,7 +129,7 @@ def test_a_run_is_refused_for_what_it_would_break_and_for_nothing_else(tmp_path:
         run = PlannedRun(("vsphere",), (copy.deepcopy(plugin),), frozenset(["win-1", "win-2"]))
         requests.append(replace(asked, run=run))
     accepted = [{"id": "CSI-G03", "object": "Node win-*", "reason": "moved by hand", "expires": "2099-01-01"}]
-    requests.append(replace(requests[1], suppressions=read_suppressions(accepted)))
+    requests.append(replace(requests[1], suppressions=tuple(map(read_suppression, accepted))))
     unused: Any = None
     quiet, refused, suppressed = (report_readiness(unused, request, unused) for request in requests)
     result = quiet.as_dict(details=False)

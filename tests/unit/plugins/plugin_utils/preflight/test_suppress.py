@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.suppress import (
-    read_suppressions,
+    read_suppression,
     suppress,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Cause
@@ -41,7 +41,7 @@ def entry(**changes: Any) -> dict[str, Any]:
 
 
 def test_an_accepted_finding_changes_the_verdict_and_stays_visible_with_its_reason() -> None:
-    left = suppress(EVALUATED, read_suppressions([entry()]), LAST_DAY)
+    left = suppress(EVALUATED, [read_suppression(entry())], LAST_DAY)
     assert EVALUATED.verdict == "blocked"
     assert (left.verdict, left.findings) == ("ready", ())
     assert [one.accepted for one in left.workloads] == ["", "moved by hand", "moved by hand"]
@@ -52,17 +52,17 @@ def test_an_accepted_finding_changes_the_verdict_and_stays_visible_with_its_reas
 
 
 def test_the_object_is_a_glob_that_minds_case_and_the_id_is_none() -> None:
-    named = suppress(EVALUATED, read_suppressions([entry(object="PersistentVolume pv-1")]), LAST_DAY)
+    named = suppress(EVALUATED, [read_suppression(entry(object="PersistentVolume pv-1"))], LAST_DAY)
     assert [one.object for one in named.findings] == ["PersistentVolume pv-2"]
     assert named.verdict == "blocked"
     for other in (entry(object="persistentvolume *"), entry(id="CSI-V11")):
-        left = suppress(EVALUATED, read_suppressions([other]), LAST_DAY)
+        left = suppress(EVALUATED, [read_suppression(other)], LAST_DAY)
         assert left.verdict == "blocked"
         assert left.suppressed == ()
 
 
 def test_after_its_last_day_an_entry_is_ignored() -> None:
-    assert suppress(EVALUATED, read_suppressions([entry()]), date(2027, 2, 1)) == EVALUATED
+    assert suppress(EVALUATED, [read_suppression(entry())], date(2027, 2, 1)) == EVALUATED
 
 
 @pytest.mark.parametrize(
@@ -80,4 +80,4 @@ def test_an_entry_that_cannot_be_meant_is_refused_with_what_was_expected(
     changes: dict[str, str], expected: str
 ) -> None:
     with pytest.raises(ValueError, match=re.escape(expected)):
-        read_suppressions([entry(), entry(**changes)])
+        [*map(read_suppression, [entry(), entry(**changes)])]
