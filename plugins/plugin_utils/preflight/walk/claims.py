@@ -99,10 +99,6 @@ class Claims:
         for template in pod.new_claims:
             yield self.make_request(template, pod.namespace, pod.name)
 
-    def read_request(self, claim: ObservedClaim) -> Request:
-        """A claim that exists."""
-        return self._find_volume(claim.key, claim)
-
     def make_request(self, template: ObservedClaim, namespace: str, pod: str) -> Request:
         """A claim that is made with a pod."""
         # Of a StatefulSet, else of a generic ephemeral volume; only a name that a volume is reserved for matters.
@@ -112,12 +108,13 @@ class Claims:
         if existing is not None and not existing.pod:
             return Request(f"new claim {namespace}/{template.name}", existing, foreign=True, is_new=True)
         claim = replace(template, namespace=namespace, name=key, phase="Pending")
-        return self._find_volume(f"new claim {namespace}/{template.name}", claim, is_new=True)
+        return self.read_request(claim, f"new claim {namespace}/{template.name}")
 
-    def _find_volume(self, volume_key: str, claim: ObservedClaim, is_new: bool = False) -> Request:
+    def read_request(self, claim: ObservedClaim, new_key: str = "") -> Request:
+        """A claim with its class and volume. new_key: what answers call one that comes with its pod."""
         name = claim.storage_class
         if name is None:
-            default = self._index.default_class if is_new or self._sets_default_later else None
+            default = self._index.default_class if new_key or self._sets_default_later else None
             name = default.name if default is not None else ""
         volume = self._index.volumes.get(claim.volume)
         if not claim.volume and claim.phase not in ("Bound", "Lost"):
@@ -125,7 +122,7 @@ class Claims:
                 candidate for candidate in self._index.reserved.get(claim.key, ()) if is_reserved_for(candidate, claim)
             ]
             volume = next((candidate for candidate in reserved if not explain_misfit(candidate, claim)), None)
-        return Request(volume_key, claim, is_new=is_new, storage_class=name, volume=volume)
+        return Request(new_key or claim.key, claim, is_new=bool(new_key), storage_class=name, volume=volume)
 
     def find_class(self, request: Request) -> ObservedClass | None:
         """The class that makes its volume."""
