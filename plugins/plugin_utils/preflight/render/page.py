@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How HTML pages look, what a browser may do for them, and what the filters of the report do.
+"""How the HTML page looks, and what a browser may do for it.
 
 This is text in Python and not a file beside it, so that the package is complete without data files.
 """
