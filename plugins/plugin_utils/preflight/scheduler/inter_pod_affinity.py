@@ -90,11 +90,7 @@ class InterPodAffinity:
 
     def _find_domains(self, key: str, nodes: int) -> int:
         """All nodes that have the same value of a label as one of these."""
-        return (
-            unite(value_nodes for _value, value_nodes in self._index.group_by_label(key) if value_nodes & nodes)
-            if nodes
-            else 0
-        )
+        return unite(value_nodes for _value, value_nodes in self._index.group_by_label(key) if value_nodes & nodes)
 
 
 def _matches_pod(term: PodAffinityTerm, holder: PodShape, pod: PodShape) -> bool:

@@ -37,6 +37,7 @@ Unique = tuple[str, str]
 class NodeVolumeLimits:
     def __init__(self, index: Index, claims: Claims) -> None:
         self._index, self._claims = index, claims
+        self._linux_nodes_without_csi_node = index.linux & ~index.find_nodes(index.csi_nodes)
 
     def filter_pod(self, pod: PodToStart, statuses: NodeToStatus) -> None:
         """Note the nodes that take no more volumes, with what is not known of them."""
@@ -44,7 +45,7 @@ class NodeVolumeLimits:
         if not volumes:
             return
         index, drivers = self._index, {driver for driver, dummy in volumes}
-        if linux := statuses.nodes & self._unlisted:
+        if linux := statuses.nodes & self._linux_nodes_without_csi_node:
             message = "attach limits of Linux nodes are not read"
             statuses.doubt(linux, "CSI-W21", message, change_template(pod.workload, "nodeSelector kubernetes.io/os"))
         for driver in sorted(drivers):
@@ -102,11 +103,6 @@ class NodeVolumeLimits:
                 limit = read_amount(name, allocatable[name])
                 limits[in_tree_plugin.driver] = min(limit, limits.get(in_tree_plugin.driver, limit))
         return limits
-
-    @cached_property
-    def _unlisted(self) -> int:
-        """Linux nodes without a CSINode."""
-        return self._index.linux & ~self._index.find_nodes(self._index.csi_nodes)
 
     @cached_property
     def _room(self) -> dict[str, dict[tuple[int, int], int]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ..facts.scheduling import ADDED_LABELS, PodShape, SpreadConstraint, matches_labels
-from ..index import Index
+from ..index import Index, unite
 from ..walk.steps import NodeToStatus, PodToStart
 from .node_info import NodeInfos
 from .taint_toleration import TaintToleration
@@ -45,17 +45,12 @@ class PodTopologySpread:
         return bool(keys.intersection(ADDED_LABELS) - {key for key, _value in shape.labels})
 
     def _find_unlabelled(self, shape: PodShape) -> int:
-        nodes = 0
-        for constraint in shape.spread:
-            nodes |= self._index.all & ~self._index.find_nodes_with_label(constraint.topology_key)
-        return nodes
+        labelled = (self._index.find_nodes_with_label(constraint.topology_key) for constraint in shape.spread)
+        return unite(self._index.all & ~nodes for nodes in labelled)
 
     def _find_skewed(self, shape: PodShape) -> int:
         labelled = self._index.all & ~self._find_unlabelled(shape)
-        skewed = 0
-        for constraint in shape.spread:
-            skewed |= self._find_full_domains(shape, constraint, labelled)
-        return skewed
+        return unite(self._find_full_domains(shape, constraint, labelled) for constraint in shape.spread)
 
     def _find_full_domains(self, shape: PodShape, constraint: SpreadConstraint, eligible_nodes: int) -> int:
         index, labels = self._index, dict(shape.labels)
@@ -82,10 +77,6 @@ class PodTopologySpread:
             min((in_domain[value] for value in domains), default=0) if len(domains) >= constraint.min_domains else 0
         )
         maximum = constraint.max_skew + minimum - matches_labels(selector, labels)
-        full = 0
-        for value, domain in domains.items():
-            if in_domain[value] > maximum:
-                full |= domain
         if maximum < 0:
-            full |= index.all
-        return full
+            return index.all
+        return unite(domain for value, domain in domains.items() if in_domain[value] > maximum)

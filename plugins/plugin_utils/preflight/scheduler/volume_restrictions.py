@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from ...base.grouped import group_values
-from ..facts.workloads import ObservedPod, ObservedTemplate
+from ..facts.workloads import ObservedPod
 from ..index import Index
-from ..scope import Key, find_root, key_templates
+from ..scope import find_root, key_templates
 from ..walk.claims import Request
 from ..walk.steps import NodeToStatus, PodToStart
 
@@ -22,7 +22,7 @@ _ALONE = ("awsElasticBlockStore", "gcePersistentDisk", "rbd", "iscsi")
 
 class VolumeRestrictions:
     def __init__(self, index: Index) -> None:
-        self._index = index
+        self._index, self._templates = index, key_templates(index.snapshot.templates)
 
     def filter_pod(self, pod: PodToStart, statuses: NodeToStatus) -> None:
         """Note nodes with a pod that has a disk which this pod names itself."""
@@ -49,10 +49,6 @@ class VolumeRestrictions:
             (f"{template.namespace}/{name}", template.key) for template in templates for name in template.volumes.claims
         )
         return {claim: dict.fromkeys(keys) for claim, keys in pairs.items()}
-
-    @cached_property
-    def _templates(self) -> Mapping[Key, ObservedTemplate]:
-        return key_templates(self._index.snapshot.templates)
 
     def filter_claim(self, request: Request, pod: PodToStart, statuses: NodeToStatus) -> None:
         """Block a claim with ReadWriteOncePod that another pod uses."""
