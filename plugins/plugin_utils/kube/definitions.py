@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from io import StringIO
 from typing import Any
 
 from ansible.module_utils.common.yaml import yaml_dump, yaml_load_all
@@ -30,7 +31,8 @@ def parse_definitions(source: Any) -> list[dict[str, Any]]:
             "invalid",
         )
     try:
-        listed = list(yaml_load_all(source)) if isinstance(source, str) else source
+        # PyYAML's parser in C takes no subclass of str, which texts of other tasks' results are, but any stream.
+        listed = list(yaml_load_all(StringIO(source))) if isinstance(source, str) else source
     except YAMLError as error:
         raise ClusterError(f"the definition is not YAML: {error}", "invalid") from error
     objects: list[dict[str, Any]] = []

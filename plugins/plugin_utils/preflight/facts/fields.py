@@ -379,12 +379,13 @@ POD_SPEC = _table(
     ],
     resources=_RESOURCES,
     securityContext=_table(
-        {_ADMISSION: "supplementalGroupsPolicy sysctls"},
+        {_ADMISSION: "supplementalGroupsPolicy"},
         {
             _ON_LINUX: "appArmorProfile fsGroup fsGroupChangePolicy runAsGroup runAsUser seLinuxChangePolicy seLinuxOptions "
             "seccompProfile supplementalGroups"
         },
         assumed={"user account": "runAsNonRoot"},
+        present={_ADMISSION: "sysctls"},
         windowsOptions=_WINDOWS_OPTIONS,
     ),
     tolerations=[_table({_PLACEMENT: "effect key operator tolerationSeconds value"})],

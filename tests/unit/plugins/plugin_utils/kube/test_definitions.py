@@ -36,3 +36,13 @@ def test_a_part_that_ansible_hid_is_refused(given: Any) -> None:
 
 def test_objects_round_trip() -> None:
     assert parse_definitions([PLUGIN]) == parse_definitions(PLUGIN) == [PLUGIN]
+
+
+class _ResultText(str):
+    """As AnsibleUnsafeText, which results of other tasks have before 2.19."""
+
+
+def test_a_definition_from_another_tasks_result_is_read() -> None:
+    assert parse_definitions(_ResultText("apiVersion: v1\nkind: Node\nmetadata: {name: win-1}")) == [
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "win-1"}}
+    ]
