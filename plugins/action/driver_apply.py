@@ -125,7 +125,7 @@ def explain_failed_roll(roll: RollResult, daemon_set: str, driver: str) -> TaskE
     return TaskError(
         f"{driver}: the change of DaemonSet {daemon_set} stopped{where}: {step.message}. With the new plugin: {done}; {replaced}"
         f"untouched: {unchanged}. No further pod is replaced. To continue, fix the cause and run again; to go back, run again with the "
-        "former release and mode.",
+        "former release, and with the former mode if the driver can change to it.",
         "roll_stopped",
     )
 

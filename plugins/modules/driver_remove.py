@@ -17,7 +17,7 @@ description:
     be finished first.
   - Deletes each object by the uid that was read. The next run finishes an interrupted one.
   - Waits until the plugins' pods are deleted. Keeps claims, volumes, the drivers' controllers and the namespace. Also keeps the CSIDriver and the
-    feature states of a driver, on which other installations of the driver rely.
+    feature states of a driver, on which other installations of the driver may rely.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - kubewin.csi.cluster

@@ -35,10 +35,7 @@ def check_mode_change(
         if not is_ours or observed.mode in ("", rule.mode):
             continue
         if refusal := explain_fixed_mode(driver, observed.mode, rule.mode):
-            remedy = (
-                f"set {driver.key}_csi_mode to {observed.mode}; or remove the node plugin, which needs all volumes unmounted, and run again: "
-                f"ansible-playbook -i inventory.yml kubewin.csi.remove -e kubewin_drivers={driver.key}"
-            )
+            remedy = f"set {driver.key}_csi_mode to {observed.mode}, or remove the node plugin as the guide of {driver.title} says, and run again"
             yield blocker("CSI-D70", f"DaemonSet {namespace}/{driver.daemonset}", refusal, remedy)
             return
         if observed.mode == "csi_proxy":

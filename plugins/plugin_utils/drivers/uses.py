@@ -97,9 +97,9 @@ def explain_refusal(driver: Driver, uses: Sequence[VolumeUse]) -> str:
 
 def explain_fixed_mode(driver: Driver, former: str, mode: str) -> str:
     """Why a node plugin that runs in one mode cannot change to another one, empty where it can."""
-    if mode in (former, "") or mode not in driver.fixed_modes:
+    if not former or mode == former or mode not in driver.fixed_modes:
         return ""
-    return f"it runs in mode {former} and cannot change to {mode}, which does not see the mounts and reference counts of that mode"
+    return f"it runs in mode {former} and cannot change to {mode}, which does not see the mounts and reference counts of {former}"
 
 
 def make_handover_command(driver: Driver, direction: str, replaced: str = "") -> str:

@@ -120,9 +120,7 @@ def _list_node(node: InventoryNode, instance: str, observed: Observation, connec
     addresses = list(node.addresses)
     if instance:
         addresses.insert(0, (INSTANCE, instance))
-        variables["kubewin_instance"] = instance
-        if user := observed.instances[instance]:
-            variables["kubewin_instance_user"] = user
+        variables |= {"kubewin_instance": instance, "kubewin_instance_user": observed.instances[instance]}
     variables |= _build_connection_variables(addresses, observed, connection)
     groups = [f"kubewin_owner_{owner}", f"kubewin_platform_{platform}"]
     groups += [f"kubewin_build_{node.build}"] if node.build else []

@@ -77,7 +77,7 @@ class Observation:
     """A cluster as far as an inventory needs it.
 
     server: URL of the API server. read_at: RFC 3339. platform: a key of drivers.ownership.PLATFORMS, empty for any other. instances: of
-    WMCO's ConfigMap, the user by IPv4 address or DNS name; empty for a value that is not username=<user>, which may be a secret.
+    WMCO's ConfigMap, the user by IPv4 address or DNS name; without entries whose value is not username=<user>, which the operator rejects.
     """
 
     server: str
@@ -108,8 +108,9 @@ class Observation:
                 InventoryNode.from_object(node, kept, registered.get(node["metadata"]["name"], ())) for node in listed
             ),
             instances={
-                key: user[1] if (user := _USER.fullmatch(str(value))) else ""
+                key: user[1]
                 for key, value in sorted(((instances or {}).get("data") or {}).items())
+                if (user := _USER.fullmatch(str(value)))
             },
         )
 

@@ -277,7 +277,7 @@ CURL: dict[int, Meaning] = {
     1: Meaning(
         "tool_missing",
         "curl.exe is not there, or it does not support the protocol",
-        "Use Windows Server 2019 or later; Nano Server and container images lack it.",
+        "Use Windows Server 2019 or later; Nano Server and container images lack it. Check where the URL redirects.",
     ),
     23: Meaning(
         "disk_full",
@@ -299,8 +299,9 @@ CURL: dict[int, Meaning] = {
 
 UNPACK = Meaning(
     "unpack_failed",
-    "the disk is full, or the file was damaged on its way",
-    "Free space on the volume of the install directory; a release needs about 60 MB. Then run the play again.",
+    "the disk is full, the file was damaged on its way, or tar.exe is not there",
+    "Free space on the volume of the install directory; a release needs about 60 MB. Use Windows Server 2019 or later. Then run the play "
+    "again.",
 )
 
 

@@ -186,6 +186,8 @@ def preview(desired: Desired, snapshot: HostSnapshot, steps: tuple[plan.PlanStep
     drifts = plan.compare_with_desired(desired, snapshot) if steps else ()
     if steps and desired.state == "staged":
         drifts = (Drift("staged_sha256", snapshot.staged_sha256, desired.sha256),)
+    if steps and desired.state == "absent" and snapshot.owns_install_dir:
+        drifts = (*drifts, Drift("install_dir", model.INSTALL_DIR, None))
     items = [serialize(drift) for drift in drifts]
     return {
         side: {item["item"]: item[key] for item in items} for side, key in (("before", "found"), ("after", "expected"))

@@ -390,5 +390,8 @@ def test_smb_does_not_return_to_csi_proxy() -> None:
     assert (refused.id, refused.severity) == ("CSI-D70", "blocker")
     assert refused.object == f"DaemonSet {SMB.namespace}/{SMB.daemonset}"
     assert "smb_csi_mode to host_process" in refused.remedy
-    assert "kubewin.csi.remove -e kubewin_drivers=smb" in refused.remedy
+    assert "as the guide of SMB says" in refused.remedy
+    assert "reference counts of host_process" in refused.message
+    # A DaemonSet that was applied without a mode.
+    assert found(SMB, running(SMB, ""), "csi_proxy") == []
     assert [finding.id for finding in found(SMB, running(SMB, "csi_proxy"), "host_process")] == ["CSI-D71"]

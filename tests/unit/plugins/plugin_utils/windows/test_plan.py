@@ -348,7 +348,10 @@ def test_the_diff_has_what_differs_and_nothing_where_nothing_is_changed() -> Non
     assert only_staged == {"before": {"staged_sha256": None}, "after": {"staged_sha256": WANTED.sha256}}
     gone = replace(WANTED, state="absent")
     removed = prove.preview(gone, CONVERGED, steps_of(gone, CONVERGED))
-    assert removed == {"before": {"service": "csi-proxy"}, "after": {"service": None}}
+    left: dict[str, object] = {"install_dir": model.INSTALL_DIR}
+    assert removed == {"before": {"service": "csi-proxy", **left}, "after": {"service": None, "install_dir": None}}
+    rest = replace(CONVERGED, service=None, processes=(), pipes=())
+    assert prove.preview(gone, rest, steps_of(gone, rest)) == {"before": left, "after": {"install_dir": None}}
 
 
 def test_credentials_in_a_url_are_not_shown() -> None:
