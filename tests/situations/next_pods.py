@@ -396,11 +396,18 @@ def pods_in_a_user_namespace_where_pod_security_is_restricted(world: World) -> N
     }
 
 
-@situation("CSI-W20", "CSI-W21", starts_again={WEB: "unknown"})
+@situation("CSI-W20", starts_again={WEB: "no"})
 def pods_that_name_no_system_where_pod_security_is_restricted(world: World) -> None:
     world.get("Namespace", SHOP)["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "restricted"
     del _template(world)["os"]
     _template(world)["securityContext"] = {"runAsNonRoot": True}
+
+
+@situation("CSI-W20", starts_again={WEB: "no", "StatefulSet shop/db": "yes"})
+def pods_with_a_capability_of_linux_where_pod_security_is_baseline(world: World) -> None:
+    world.get("Namespace", SHOP)["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "baseline"
+    del _template(world)["os"]
+    _template(world)["containers"][0]["securityContext"] = {"capabilities": {"add": ["SYS_ADMIN"]}}
 
 
 @situation("CSI-W20", "CSI-W21", starts_again={WEB: "unknown"})

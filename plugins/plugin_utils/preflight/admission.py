@@ -16,7 +16,6 @@ from ..catalog.kubernetes import EXEMPTS_WINDOWS_PODS
 from .facts.cluster import ENFORCED_LEVEL, NODE_SELECTOR
 from .facts.resources import LimitRange, LimitRangePart, PodResources, ResourceQuota, format_amount
 from .facts.sources import ObservedClaim
-from .findings import change_template
 from .index import Index, version_of
 from .walk.steps import NodeToStatus, PodToStart, StepAnswer
 
@@ -114,12 +113,9 @@ class Admission:
             message = f"namespace {pod.namespace} enforces Pod Security {level}, which forbids {violation}"
             remedy = f"change the pod template, or: kubectl label namespace {pod.namespace} {ENFORCED_LEVEL}=privileged --overwrite"
             statuses.block(statuses.nodes, "CSI-W20", message, remedy)
-        elif violations.unevaluated:
-            message = f"whether Pod Security {level}, which namespace {pod.namespace} enforces, allows {violations.unevaluated} is not evaluated"
-            statuses.doubt(statuses.nodes, "CSI-W21", message, "remove it from the pod template")
-        elif level == "restricted" and pod.placement.os != "windows":
-            message = f"namespace {pod.namespace} enforces Pod Security {level}, which is not evaluated for pods that may run on Linux"
-            statuses.doubt(statuses.nodes, "CSI-W21", message, change_template(pod.workload, "spec.os.name: windows"))
+        elif violations.by_release:
+            message = f"some releases of Pod Security {level}, which namespace {pod.namespace} enforces, forbid {violations.by_release}"
+            statuses.doubt(statuses.nodes, "CSI-W21", message, "change the pod template")
         elif version is None or version.minor < EXEMPTS_WINDOWS_PODS:
             message = f"namespace {pod.namespace} enforces Pod Security {level} of {policy}, which is not known"
             remedy = f"kubectl label namespace {pod.namespace} {ENFORCED_LEVEL}-version=latest --overwrite"

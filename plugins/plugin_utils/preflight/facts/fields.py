@@ -385,7 +385,7 @@ POD_SPEC = _table(
             "seccompProfile supplementalGroups"
         },
         assumed={"user account": "runAsNonRoot"},
-        present={_ADMISSION: "sysctls"},
+        sysctls=[_table({_ADMISSION: "name"}, {"kubelets on Windows reject each": "value"})],
         windowsOptions=_WINDOWS_OPTIONS,
     ),
     tolerations=[_table({_PLACEMENT: "effect key operator tolerationSeconds value"})],
