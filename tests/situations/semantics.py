@@ -437,7 +437,7 @@ def a_free_volume_for_each_of_two_claims(world: World) -> None:
     volume(world, "pv-other", csi(VSPHERE.name, "fcd-other"), storage_class="static")
 
 
-@situation("CSI-V41", "CSI-W09", starts_again=_EACH)
+@situation("CSI-V41", starts_again=_EACH)
 def one_free_volume_for_two_claims_of_a_class_that_provisions(world: World) -> None:
     world.add("StorageClass", "at-once", provisioner=VSPHERE.name, volumeBindingMode="Immediate",
               reclaimPolicy="Delete", parameters={"csi.storage.k8s.io/fstype": "ntfs"})  # fmt: skip

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from situations.base import AZURE_DISK, AZURE_FILE, NO_OPENSHIFT, SMB, VSPHERE, openshift, situation
-from situations.cluster import SHOP, attach, claim_of, csi, install, pod_spec, volume, workload
+from situations.base import AZURE_DISK, AZURE_FILE, NO_OPENSHIFT, SMB, VSPHERE, crash, openshift, situation
+from situations.cluster import SHOP, attach, claim_of, csi, install, pod_spec, smb, volume, workload
 from situations.foreign import Plugin, deploy
 from situations.world import Object, World
 
@@ -260,9 +260,38 @@ def a_claim_that_may_take_a_share_of_nfs(world: World) -> None:
     _free(world, {"nfs": {"server": "s", "path": "/"}})
 
 
-@situation("CSI-V41", "CSI-W09", starts_again={"Deployment shop/x": "unknown"})
+@situation("CSI-V41", starts_again={"Deployment shop/x": "unknown"})
 def a_claim_that_may_take_a_disk_of_the_same_driver(world: World) -> None:
     _free(world, csi(AZURE_DISK.name, "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/disks/free"))
+
+
+@situation("CSI-V41", "CSI-G11", starts_again={"Deployment shop/x": "no"})
+def a_claim_that_may_take_a_disk_of_a_driver_that_crashes(world: World) -> None:
+    a_claim_that_may_take_a_disk_of_the_same_driver(world)
+    for node in ("win-1", "win-2"):
+        crash(world, "azure_disk", node)
+
+
+def _free_shares(world: World) -> None:
+    """Each share has a Secret of its own."""
+    _class(world, "static", "kubernetes.io/no-provisioner", "WaitForFirstConsumer")
+    for name in ("one", "other"):
+        source = smb(f"share-{name}")
+        source["csi"]["nodeStageSecretRef"]["name"] = f"smbcreds-{name}"
+        volume(world, f"pv-{name}", source, storage_class="static")
+    claim_of(world, "x", SHOP, "static")
+    workload(world, "Deployment", "x", pod_spec("x"), replicas=1)
+
+
+@situation("CSI-D20", "CSI-D30", "CSI-G02", starts_again={"Deployment shop/x": "no"})
+def a_claim_that_may_take_shares_of_a_driver_that_is_missing(world: World) -> None:
+    _free_shares(world)
+
+
+@situation(starts_again={"Deployment shop/x": "yes"})
+def a_claim_that_may_take_shares_with_secrets_of_their_own(world: World) -> None:
+    install(world, "smb", "host_process")
+    _free_shares(world)
 
 
 def _local(world: World, node: str) -> None:

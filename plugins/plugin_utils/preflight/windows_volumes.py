@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ..base.cached import share
 from ..catalog import in_tree
@@ -208,6 +208,15 @@ def list_migrated_plugins(volumes: WindowsVolumes) -> frozenset[str]:
     )
 
 
+def _describe_kind(source: Source) -> tuple[str, ...]:
+    """What Windows and drivers may refuse of a volume."""
+    plugin = in_tree.find_by_field(source.field)
+    driver = source.driver if plugin is None else plugin.driver
+    field_ = "csi" if driver else source.field
+    fields = source.fs_type, source.attribute, source.protocol, source.server
+    return field_, driver, *fields, str(source.read_only), str(bool(source.secret))
+
+
 class _Collector:
     def __init__(self, index: Index, use: Usage, volumes: WindowsVolumes) -> None:
         self._index, self._use, self._claims = index, use, volumes.claims
@@ -266,12 +275,12 @@ class _Collector:
         return volume
 
     def _choose_source(self, request: Request, made: Source | None) -> Source | None:
-        """What a claim gets where free volumes fit it; not known where these and what its class makes differ in more than the handle."""
+        """What a claim gets where free volumes fit it; not known where these and what its class makes are of several kinds."""
         if "persistentvolumes" in self._index.unread:
             return None
         sources = [volume.source for volume in self._claims.find_candidates(request)]
         sources += () if made is None else (made,)
-        if len({replace(source, handle="") for source in sources}) > 1:
+        if len({_describe_kind(source) for source in sources}) > 1:
             return Source("")
         return sources[0] if sources else None
 
