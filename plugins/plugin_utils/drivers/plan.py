@@ -35,7 +35,10 @@ def check_mode_change(
         if not is_ours or observed.mode in ("", rule.mode):
             continue
         if refusal := explain_fixed_mode(driver, observed.mode, rule.mode):
-            remedy = f"set {driver.key}_csi_mode to {observed.mode}, or remove the node plugin as the guide of {driver.title} says, and run again"
+            remedy = (
+                f"set {driver.key}_csi_mode to {observed.mode}; or wait as the guide of {driver.title} says until no host has mounts, and run again "
+                f"after: ansible-playbook -i inventory.yml kubewin.csi.remove -e kubewin_drivers={driver.key}"
+            )
             yield blocker("CSI-D70", f"DaemonSet {namespace}/{driver.daemonset}", refusal, remedy)
             return
         if observed.mode == "csi_proxy":

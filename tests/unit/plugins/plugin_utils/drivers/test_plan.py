@@ -391,6 +391,7 @@ def test_smb_does_not_return_to_csi_proxy() -> None:
     assert refused.object == f"DaemonSet {SMB.namespace}/{SMB.daemonset}"
     assert "smb_csi_mode to host_process" in refused.remedy
     assert "as the guide of SMB says" in refused.remedy
+    assert "kubewin.csi.remove -e kubewin_drivers=smb" in refused.remedy
     assert "reference counts of host_process" in refused.message
     # A DaemonSet that was applied without a mode.
     assert found(SMB, running(SMB, ""), "csi_proxy") == []
