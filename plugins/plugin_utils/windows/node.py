@@ -28,6 +28,7 @@ class Clock:
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
+        """Pause between two looks at a host, which tells nobody when a service has changed. Each caller has a limit."""
         time.sleep(seconds)
 
 
