@@ -25,7 +25,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.controllers.
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodShape
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedTemplate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.kubelet import KubeletAdmission
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.framework import Scheduler
@@ -37,7 +37,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.pods im
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.steps import PodToStart, StepAnswer
 
-from situations.world import Object, World, to_start
+from situations.world import Object, World, observed_pod, to_start
 
 FILE = Path(__file__).with_name("recorded_answers.json.xz")
 
@@ -260,7 +260,7 @@ class PodPredictor:
 
 def to_pod_to_start(pod: Object) -> PodToStart:
     """A pod as the walk asks about it."""
-    return to_start(ObservedPod.from_object(pod), PodShape.from_object(pod, pod["metadata"]["namespace"]))
+    return to_start(observed_pod(pod), PodShape.from_object(pod, pod["metadata"]["namespace"]))
 
 
 @dataclass(frozen=True)
@@ -316,7 +316,7 @@ def explain_replacement_error(expected: Iterable[PodToStart], replaced: Replaced
         shape = PodShape.from_object(pod, metadata["namespace"])
         if shape.requests not in requests:
             return f"too hopeful: {metadata['name']} comes from another template, predicted {requests}, is {shape.requests}"
-        for volume in ObservedPod.from_object(pod).volumes.ephemeral:
+        for volume in observed_pod(pod).volumes.ephemeral:
             if f"{metadata['namespace']}/{metadata['name']}-{volume.name}" in replaced.kept:
                 return f"too wary: {metadata['name']} keeps a claim that was to come with it"
         for source in pod["spec"].get("volumes") or ():

@@ -130,8 +130,8 @@ class World:
         templates = [ObservedTemplate.from_object(kind, one) for kind in TEMPLATES for one in self.of(kind)]
         revisions = [*self.of("ControllerRevision")]
         table = PodTable()
-        numbered = [(one, table.add(one)) for one in self.of("Pod")]
-        pods = [ObservedPod.from_object(one, number) for one, number in numbered if pod_is_evaluated(one, windows)]
+        noted = [(one, *table.add(one)) for one in self.of("Pod")]
+        pods = [ObservedPod.from_object(*pod) for pod in noted if pod_is_evaluated(pod[0], windows)]
         doubts = {one.key for one in find_doubted_templates(templates, pods)}
         return Snapshot(
             taken_at=self.now,
@@ -205,6 +205,11 @@ class World:
 def _is(one: Mapping[str, Any], name: str, namespace: str) -> bool:
     metadata = one["metadata"]
     return bool(metadata["name"] == name and metadata.get("namespace", "") == namespace)
+
+
+def observed_pod(pod: Object) -> ObservedPod:
+    """A pod as a pass over a cluster reads it, without its number."""
+    return ObservedPod.from_object(pod, PodShape.from_object(pod, pod["metadata"]["namespace"]))
 
 
 def to_start(observed: ObservedPod, shape: PodShape = NO_SHAPE) -> PodToStart:

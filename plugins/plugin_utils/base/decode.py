@@ -45,6 +45,17 @@ def decode(decoder: Callable[[Any], Any], data: Any) -> Any:
         raise DecodeError(str(error)) from error
 
 
+def decode_raw(value: Any) -> Any:
+    """A value of which parts were left raw, with these decoded too."""
+    from msgspec import Raw, json
+
+    if isinstance(value, Raw):
+        return json.decode(value)
+    if isinstance(value, dict):
+        return {key: decode_raw(part) for key, part in value.items()}
+    return [decode_raw(part) for part in value] if isinstance(value, list) else value
+
+
 def read_json(text: str | bytes) -> Any:
     """JSON of at most SIZE characters and DEPTH levels, numbers finite. Raises DecodeError."""
     if len(text) > SIZE:

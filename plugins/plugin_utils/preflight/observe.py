@@ -119,7 +119,7 @@ class _Pass:
             templates += self._list(kind, read_template, wire.TemplateList, decode=decode if kind in _OWNED else None)
         table = PodTable()
         decode = _decode(
-            wire.BriefPodList, wire.PodList, lambda pod: needs_details(pod) and pod_is_evaluated(pod, windows)
+            wire.make_brief_pod_list(), wire.PodList, lambda pod: needs_details(pod) and pod_is_evaluated(pod, windows)
         )
         pods = self._list(kinds.POD, partial(_read_pod, windows, table), wire.PodList, decode=decode)
         shapes = table.close(windows, [template.shape for template in templates])
@@ -318,8 +318,8 @@ def _decode(brief: Any, whole: Any, needs_whole: Callable[[Mapping[str, Any]], b
 
 
 def _read_pod(windows: frozenset[str], table: PodTable, pod: Mapping[str, Any]) -> ObservedPod | None:
-    shape = table.add(pod)
-    return ObservedPod.from_object(pod, shape) if pod_is_evaluated(pod, windows) else None
+    shape, number = table.add(pod)
+    return ObservedPod.from_object(pod, shape, number) if pod_is_evaluated(pod, windows) else None
 
 
 def _read_csi_node(windows: frozenset[str] | None, item: Mapping[str, Any]) -> ObservedCsiNode | None:

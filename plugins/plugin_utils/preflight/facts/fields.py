@@ -308,7 +308,7 @@ _ON_WINDOWS = _table(
     assumed={"user account": "runAsNonRoot"},
     windowsOptions=_WINDOWS_OPTIONS,
 )
-_CONTAINER = _table(
+CONTAINER = _table(
     {
         f"{_POD_SPEC} ../drivers/installed.py": "image",
         "../drivers/installed.py": "name",
@@ -371,8 +371,8 @@ POD_SPEC = _table(
     assumed={"field": "readinessGates schedulingGroup"},
     present={_PLACEMENT: "schedulingGates"},
     affinity=_AFFINITY,
-    containers=[_CONTAINER],
-    initContainers=[_CONTAINER],
+    containers=[CONTAINER],
+    initContainers=[CONTAINER],
     os=_table({_PLACEMENT: "name"}),
     resourceClaims=[
         _table({_POD_SPEC: "resourceClaimName resourceClaimTemplateName"}, {"names it for containers": "name"})

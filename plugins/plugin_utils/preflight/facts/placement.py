@@ -109,9 +109,6 @@ class Placement:
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Placement:
         """Read a core/v1 PodSpec."""
-        fields = tuple(map(spec.get, _PLACING))
-        if _LAST and fields == _LAST[0][0]:
-            return _LAST[0][1]
         scheduler = str(spec.get("schedulerName") or "")
         affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
         placement = cls(
@@ -137,10 +134,8 @@ class Placement:
             scheduler="" if scheduler == "default-scheduler" else sys.intern(scheduler),
             gated=bool(spec.get("schedulingGates")),
         )
-        # Most pods of a cluster have the same placement, and consecutive ones nearly always.
-        placement = share(placement)
-        _LAST[:] = [(fields, placement)]
-        return placement
+        # Most pods of a cluster have the same placement.
+        return share(placement)
 
     @property
     def named_system(self) -> str:
@@ -150,10 +145,3 @@ class Placement:
 
 # Of a pod that says nothing.
 ANYWHERE = Placement()
-
-_PLACING = (
-    "os", "nodeSelector", "affinity", "tolerations", "runtimeClassName", "securityContext", "schedulerName",
-    "schedulingGates",
-)  # fmt: skip
-
-_LAST: list[tuple[tuple[Any, ...], Placement]] = []

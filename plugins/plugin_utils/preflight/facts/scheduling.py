@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from ...base.decode import decode_raw
 from ...base.text import share_text
 from ...kube.labels import is_of_run
 from ...kube.pod import ENDED, MIRROR, find_controller
@@ -261,14 +262,11 @@ class PodTable:
 
     shapes: dict[PodShape, int] = field(default_factory=dict)
     by_node: dict[str, list[int]] = field(default_factory=dict)
-    _last: tuple[Any, int] = ((), 0)
+    _last: tuple[Any, PodShape, int] = ((), NO_SHAPE, 0)
 
-    def add(self, pod: Mapping[str, Any]) -> int:
-        """Note a core/v1 Pod, below "" if it waits for a node; returns the number of its shape, -1 if it takes no room on a node."""
+    def add(self, pod: Mapping[str, Any]) -> tuple[PodShape, int]:
+        """Note a core/v1 Pod, below "" if it waits for a node; returns its shape with its number, -1 if it takes no room on a node."""
         metadata, spec = pod["metadata"], pod.get("spec") or {}
-        node = share_text(spec.get("nodeName"))
-        if (pod.get("status") or {}).get("phase") in ENDED or is_of_run(pod):
-            return -1
         labels = metadata.get("labels") or {}
         if not _OF_ONE_POD.isdisjoint(labels):
             labels = {key: text for key, text in labels.items() if key not in _OF_ONE_POD}
@@ -276,10 +274,14 @@ class PodTable:
         compared = (labels, *other_fields, {**spec, "nodeName": None, "volumes": None})
         # Most consecutive pods of a list are alike.
         if compared != self._last[0]:
-            shape = PodShape.from_object(pod, str(metadata["namespace"]))
-            self._last = (compared, self.shapes.setdefault(shape, len(self.shapes)))
-        self.by_node.setdefault(node, []).append(self._last[1])
-        return self._last[1] if node else -1
+            shape = PodShape.from_object(decode_raw(pod), str(metadata["namespace"]))
+            self._last = (compared, shape, self.shapes.setdefault(shape, len(self.shapes)))
+        dummy, shape, number = self._last
+        if (pod.get("status") or {}).get("phase") in ENDED or is_of_run(pod):
+            return shape, -1
+        node = share_text(spec.get("nodeName"))
+        self.by_node.setdefault(node, []).append(number)
+        return shape, number if node else -1
 
     def close(self, windows: Container[str], templates: Iterable[PodShape]) -> tuple[PodShape, ...]:
         """The shapes by number. Of pods on other nodes that no pod of Windows counts, only what they request is kept."""

@@ -57,10 +57,9 @@ class ObservedPod:
         return self.phase in ENDED
 
     @classmethod
-    def from_object(cls, pod: Mapping[str, Any], shape: int = -1) -> ObservedPod:
-        """Read a core/v1 Pod. shape: its number."""
+    def from_object(cls, pod: Mapping[str, Any], shape: PodShape, number: int = -1) -> ObservedPod:
+        """Read a core/v1 Pod of that shape. number: of the shape."""
         metadata, spec = pod["metadata"], pod.get("spec") or {}
-        owner = read_owner(metadata)
         options = (spec.get("securityContext") or {}).get("windowsOptions") or {}
         waits, waits_since = _find_wait(pod)
         return cls(
@@ -68,16 +67,16 @@ class ObservedPod:
             name=str(metadata["name"]),
             node=share_text(spec.get("nodeName")),
             phase=share_text((pod.get("status") or {}).get("phase")),
-            owner=sys.intern(owner),
+            owner=sys.intern(shape.owner),
             mirror=MIRROR in (metadata.get("annotations") or {}),
-            placement=Placement.from_spec(spec),
+            placement=shape.placement,
             volumes=Volumes.from_spec(spec),
             host_process=bool(options.get("hostProcess")),
-            plugin=PodFacts.from_object(pod) if owner.startswith("DaemonSet/") else None,
+            plugin=PodFacts.from_object(pod) if shape.owner.startswith("DaemonSet/") else None,
             gone_by=str(metadata.get("deletionTimestamp") or ""),
             waits=waits,
             waits_since=waits_since,
-            shape=shape,
+            shape=number,
         )
 
 

@@ -41,9 +41,10 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.store import Conf
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.times import parse_time
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import read_quantity
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod, ObservedTemplate
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedTemplate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade import journal
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import commands, observe, parse
+from situations.world import observed_pod
 
 from ..kube.fakes import ApiError, Response, Script
 
@@ -122,7 +123,7 @@ def of_pod(text: str) -> Any:
     }
     metadata = {"name": "web-0", "namespace": "shop", "uid": "u", "annotations": {"a": text}}
     template["metadata"] = metadata
-    return ObservedPod.from_object({"metadata": metadata, "spec": spec, "status": {}}), ObservedTemplate.from_object(
+    return observed_pod({"metadata": metadata, "spec": spec, "status": {}}), ObservedTemplate.from_object(
         "Deployment", template
     )
 

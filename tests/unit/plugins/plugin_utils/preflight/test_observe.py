@@ -20,13 +20,13 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import Obser
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import wire
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedHost
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodTable
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ObservedClaim
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storage import ObservedVolume
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import (
     NO_LIMIT,
     ObservedJob,
-    ObservedPod,
     ObservedTemplate,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.observe import Reading, take
@@ -35,6 +35,7 @@ from benchmark.apipeer import ApiPeer, Asked, Shelf, Trouble
 from benchmark.fleet import OBJECTS, PLUGINS, Fleet
 from situations.named import SITUATIONS, Situation, report_of, snapshot_of
 from situations.served import Served
+from situations.world import observed_pod
 
 FLEET = Fleet(nodes=20, windows=4, pods=450, volumes=150)
 SHELVES = FLEET.shelves()
@@ -84,7 +85,7 @@ def same(found: Snapshot, expected: Snapshot) -> bool:
 def test_a_snapshot_has_the_evaluated_objects_and_none_that_only_linux_uses(undisturbed: Snapshot) -> None:
     nodes = tuple(ObservedNode.from_object(node) for node in whole(NODES))
     windows = {node.name for node in nodes if node.windows}
-    pods = [ObservedPod.from_object(pod) for pod in whole(PODS)]
+    pods = [observed_pod(pod) for pod in whole(PODS)]
     on_windows = [pod for pod in pods if pod.node in windows and (pod.volumes.claims or pod.plugin)]
     assert undisturbed.nodes == nodes
     assert undisturbed.volumes == tuple(ObservedVolume.from_object(volume) for volume in whole(VOLUMES))
@@ -112,7 +113,7 @@ def test_what_a_pending_pod_waits_for_is_read() -> None:
     pod["status"] = {"phase": "Pending", "containerStatuses": [waiting]}
     with ApiPeer({**SHELVES, PODS: Shelf.of([pod])}, objects=OBJECTS) as peer:
         (read,) = on(peer).pods
-    assert replace(read, shape=-1) == ObservedPod.from_object(pod)
+    assert replace(read, shape=-1) == observed_pod(pod)
     assert read.waits == "container app waits: ContainerCreating"
 
 
@@ -363,7 +364,7 @@ LISTS = {
 }
 FACTS: dict[Any, Callable[[Any], Any]] = {
     wire.NodeList: ObservedNode.from_object,
-    wire.PodList: ObservedPod.from_object,
+    wire.PodList: observed_pod,
     wire.VolumeList: ObservedVolume.from_object,
     wire.TemplateList: lambda item: ObservedTemplate.from_object("DaemonSet", item),
 }
@@ -385,7 +386,8 @@ POD = {
     "nodeName": "win-1",
     "tolerations": [{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}],
     "volumes": [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM}}}],
-    "containers": [],
+    "topologySpreadConstraints": [{"topologyKey": "zone", "maxSkew": 1}],
+    "containers": [{"ports": [{"hostPort": 80}], "resources": {"requests": {"cpu": "1"}}}],
 }
 # Objects with everything that placing a pod depends on, and what each list decodes them into.
 PLACED: dict[str, tuple[Any, Callable[[Any], Any], dict[str, Any]]] = {
@@ -433,7 +435,12 @@ PLACED: dict[str, tuple[Any, Callable[[Any], Any], dict[str, Any]]] = {
             },
         },
     ),
-    "a pod": (wire.PodList, ObservedPod.from_object, {"metadata": {"namespace": "shop", "name": "db-0"}, "spec": POD}),
+    "a shape": (
+        wire.make_brief_pod_list(),
+        lambda pod: PodTable().add(pod)[0],
+        {"metadata": {"namespace": "shop", "name": "db-0"}, "spec": POD},
+    ),
+    "a pod": (wire.PodList, observed_pod, {"metadata": {"namespace": "shop", "name": "db-0"}, "spec": POD}),
 }
 
 
@@ -450,6 +457,7 @@ def test_decoding_loses_nothing_that_placing_a_pod_depends_on(case: str) -> None
         "a volume": {"claim_uid", "size", "attributes_class", "terms"},
         "a claim": {"access_modes", "block", "size", "narrowed"},
         "a StatefulSet": {"node", "placement", "volumes", "claim_templates"},
+        "a shape": {"placement", "spread", "ports", "requests"},
         "a pod": {"node", "placement", "volumes"},
     }
     assert not given[case] & same_field

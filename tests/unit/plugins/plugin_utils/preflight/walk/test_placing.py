@@ -25,7 +25,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.storag
     ObservedClass,
     ObservedVolume,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.workloads import ObservedPod
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.index import Index
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.scheduler.framework import Scheduler
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.walk.claims import Claims
@@ -34,7 +33,7 @@ from situations.cluster import claim_of, healthy
 from situations.placing import CASES, Case, Plant, both, unbound, unread, waiting
 from situations.random_clusters import MARK, ZONE, Cluster, list_cuts, made
 from situations.smaller import smallest
-from situations.world import NOW, World, to_start
+from situations.world import NOW, World, observed_pod, to_start
 
 # What may not be read, and the step that depends on it.
 UNREAD = (
@@ -146,7 +145,7 @@ def paper(seed: int) -> Snapshot:
         claims=tuple(map(ObservedClaim.from_object, cluster.claims)),
         classes=tuple(map(ObservedClass.from_object, cluster.classes)),
         attachments=tuple(map(ObservedAttachment.from_object, cluster.attachments)),
-        pods=tuple(map(ObservedPod.from_object, cluster.pods)),
+        pods=tuple(map(observed_pod, cluster.pods)),
         unread=(Unread(luck.choice(resources), "may not be read"),) if luck.random() < 0.3 else (),
     )
 
