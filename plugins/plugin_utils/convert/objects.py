@@ -11,14 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..catalog.native import NativeVolume
-from ..kube.labels import MANAGED_BY, MANAGER, PART_OF
+from ..kube.labels import CONVERSION, MANAGED_BY, MANAGER, PART_OF
 from ..verify.nodes import ProofNode
 from ..verify.objects import define_reading_pod
 from .record import ConversionRecord, Side
 
 PART = "convert"
-# On a claim: run and generation of its conversion. On a volume: the run and the side, old or new.
-LOCK = "kubewin.io/convert"
+LOCK = CONVERSION
 # On a claim while its volume's policy is restored.
 HOLD = "kubewin.io/convert-hold"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"

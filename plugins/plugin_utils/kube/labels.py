@@ -20,6 +20,8 @@ MANAGER = "kubewin.csi"
 MODE = "kubewin.io/mode"
 # On a Node: the reason of a cordon of ours.
 CORDONED = "kubewin.io/cordoned"
+# On a claim: run and generation of its conversion. On a volume: the run and the side, old or new.
+CONVERSION = "kubewin.io/convert"
 # On our DaemonSet: a hand-over to the platform is under way.
 HANDOVER = "kubewin.io/handover"
 HELM = "meta.helm.sh/release-name"

@@ -225,6 +225,7 @@ class _Volume:
             # (https://github.com/kubernetes/kubernetes, pkg/controller/volume/pvprotection, isBeingUsed).
             message = f"it is being deleted, with policy {persistent_volume.policy or '(none)'}, and {self._name_user()} uses it"
             remedy = "before its last pod ends, set persistentVolumeReclaimPolicy of the volume to Retain"
+            remedy = remedy if claim is None else claim.choose_remedy(remedy)
             self.findings.append(replace(self._make_finding("CSI-V24", message, remedy), severity="warning"))
         handle = None if persistent_volume is None else _identify_disk(persistent_volume)
         if handle is not None and handle in self._twins:

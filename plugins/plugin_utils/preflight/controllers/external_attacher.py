@@ -35,6 +35,7 @@ def refuse_deleted_volume(index: Index, volume: WindowsVolume, statuses: NodeToS
         attached = index.find_nodes(entry.node for entry in attachments if entry.attached)
         message = "it is being deleted, and its attacher attaches it to no other node"
         remedy = "set persistentVolumeReclaimPolicy to Retain, scale its workload to 0, then recreate volume and claim for its disk"
+        remedy = remedy if volume.claim is None else volume.claim.choose_remedy(remedy)
         statuses.block(nodes & ~attached, "CSI-V24", message, remedy)
 
 

@@ -63,7 +63,9 @@ class PersistentVolumeController:
 
     def _check_bound_claim(self, request: Request, statuses: NodeToStatus) -> None:
         claim, volume = request.claim, request.volume
-        remedy = "restore the volume from a record, with claimRef.uid of this claim; do not delete the claim"
+        remedy = claim.choose_remedy(
+            "restore the volume from a record, with claimRef.uid of this claim; do not delete the claim"
+        )
         if claim.phase == "Lost":
             message = f"the claim is Lost: its volume {claim.volume or '(none named)'} does not exist or belongs to another claim"
             statuses.block(statuses.nodes, "CSI-V23", message, remedy)

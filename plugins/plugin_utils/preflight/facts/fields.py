@@ -160,7 +160,12 @@ PERSISTENT_VOLUME_CLAIM = _table(
     irrelevant=_TYPE,
     metadata=_metadata(
         {_SOURCES: "namespace name uid creationTimestamp deletionTimestamp"},
-        annotations=_map({_SOURCES: "volume.kubernetes.io/selected-node volume.beta.kubernetes.io/storage-class"}),
+        annotations=_map(
+            {
+                _SOURCES: "volume.kubernetes.io/selected-node volume.beta.kubernetes.io/storage-class",
+                "../kube/labels.py": "kubewin.io/convert",
+            }
+        ),
         ownerReferences=[
             _table({_SOURCES: "kind name controller"}, {_OF_API: "apiVersion blockOwnerDeletion uid"})
         ],

@@ -30,7 +30,7 @@ from .sources import ObservedClaim
 from .storage import ObservedAttachment, ObservedClass, ObservedVolume
 from .workloads import ObservedJob, ObservedPod, ObservedTemplate
 
-SNAPSHOT_VERSION = 4
+SNAPSHOT_VERSION = 5
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from typing import Any
 from ...base.cached import share
 from ...base.text import share_text
 from ...catalog import in_tree
+from ...kube.labels import CONVERSION
 from .fields import ASSUMED_OF_VOLUMES
 
 OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
@@ -139,6 +140,7 @@ class ObservedClaim:
     storage_class: None takes the default one, empty means none. block: a raw device. size: bytes. narrowed: names of the
     spec's fields that narrow or replace what it gets (selector, dataSource, dataSourceRef, volumeAttributesClassName). pod: that
     it was made for. waits_since: when one that is not bound was made. grows: its file system is to grow when it is mounted.
+    converting: a conversion has locked it.
     """
 
     namespace: str
@@ -156,11 +158,16 @@ class ObservedClaim:
     pod: str = ""
     waits_since: str = ""
     grows: bool = False
+    converting: bool = False
 
     @property
     def key(self) -> str:
         """ "namespace/name"."""
         return f"{self.namespace}/{self.name}"
+
+    def choose_remedy(self, remedy: str) -> str:
+        """What helps if its volume is deleted or missing: during a conversion that is its own doing, and its next run ends it."""
+        return f"run convert_volumes with kubewin_convert_claims={self.key}" if self.converting else remedy
 
     @classmethod
     def from_template(cls, name: str, item: Mapping[str, Any]) -> ObservedClaim:
@@ -189,6 +196,7 @@ class ObservedClaim:
                 "",
             ),
             waits_since="" if volume else str(metadata.get("creationTimestamp") or ""),
+            converting=CONVERSION in annotations,
             grows=any(
                 condition.get("type") == "FileSystemResizePending" for condition in status.get("conditions") or ()
             )

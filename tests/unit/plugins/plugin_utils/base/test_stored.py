@@ -80,7 +80,7 @@ FORMS: dict[str, tuple[Any, int, str]] = {
     "conversion": (record.ConversionRecord, record.SCHEMA, "b8001b7626739cca"),
     "baseline": (manifest.Manifest, manifest.SCHEMA, "0007d64db5742cab"),
     "inventory": (observation.Observation, observation.SCHEMA, "dbde5a9499d21045"),
-    "snapshot": (snapshot.Snapshot, snapshot.SNAPSHOT_VERSION, "14e91a23bb2ad871"),
+    "snapshot": (snapshot.Snapshot, snapshot.SNAPSHOT_VERSION, "c2718bfa069d29c7"),
 }
 
 

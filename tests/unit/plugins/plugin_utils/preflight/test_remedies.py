@@ -47,6 +47,19 @@ def test_a_command_names_its_object_and_a_fixed_field_is_recreated() -> None:
     ] == []
 
 
+@pytest.mark.parametrize(
+    ("name", "id_"), [("a_claim_that_is_lost", "CSI-V23"), ("a_disk_that_is_being_deleted_and_not_attached", "CSI-V24")]
+)
+def test_an_interrupted_conversion_is_continued(name: str, id_: str) -> None:
+    """Another volume, made by hand, would be in the way of its next run."""
+    world = SITUATIONS[name].world()
+    (claim,) = [claim for claim in world.of("PersistentVolumeClaim") if claim["metadata"]["name"] in ("lost", "late")]
+    claim["metadata"].setdefault("annotations", {})["kubewin.io/convert"] = "ba6fa880c6ee0f38.4e2ea0c5/1"
+    command = f"run convert_volumes with kubewin_convert_claims=shop/{claim['metadata']['name']}"
+    found = [finding.remedy for finding in evaluate(world.snapshot()).findings if finding.id == id_]
+    assert set(found) == {command}
+
+
 def test_each_assumption_has_a_command_except_what_a_driver_supports() -> None:
     kinds = {assumption.kind for report in list_reports() for assumption in report.assumptions}
     assert kinds >= {"admission", "room", "references", "drivers"}
