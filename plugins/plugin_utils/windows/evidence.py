@@ -188,7 +188,7 @@ def _read_sizes(node: WindowsHost, paths: Sequence[str]) -> list[int | None]:
 
 
 def _read_log(node: WindowsHost, path: str, size: int | None, log_bytes: int) -> Evidence:
-    title = f"log-{path[3:]}".replace("\\", "-")
+    title = f"log-{path}".replace(":", "").replace("\\", "-")
     if size is None:
         return Evidence(title, b"", f"{path} was not read: it does not exist, or curl.exe could not open it.")
     if not size:

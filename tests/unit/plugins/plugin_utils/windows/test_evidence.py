@@ -40,7 +40,7 @@ def test_service_registry_pipes_processes_events_and_log_are_read(installed: Hos
     assert "csi-proxy-disk-v1" in text["pipes.txt"]
     assert '"csi-proxy.exe"' in text["processes.txt"]
     assert "7031" in text["events-services.txt"]
-    assert text["log-var-log-csi-proxy-csi-proxy.log"].rstrip().endswith("last words")
+    assert text["log-C-var-log-csi-proxy-csi-proxy.log"].rstrip().endswith("last words")
     assert [one.problem for one in found.values() if one.problem] == []
     assert "> sc.exe queryex csi-proxy (code 0)" in text["service.txt"]
 
@@ -48,7 +48,7 @@ def test_service_registry_pipes_processes_events_and_log_are_read(installed: Hos
 def test_a_long_log_is_read_from_its_end_and_begins_with_a_whole_line(installed: Host) -> None:
     for number in range(40):
         installed.agent.run(rf"echo line {number} with some words in it>>{LOG}")
-    log = collected(installed, 300)["log-var-log-csi-proxy-csi-proxy.log"]
+    log = collected(installed, 300)["log-C-var-log-csi-proxy-csi-proxy.log"]
     lines = log.raw.decode().splitlines()
     assert len(log.raw) <= 300
     assert lines[-1] == "line 39 with some words in it"
@@ -61,7 +61,7 @@ def test_a_log_is_read_whatever_its_size(installed: Host, size: int) -> None:
     installed.agent.run("sc.exe stop csi-proxy")
     installed.agent.run("taskkill /F /IM csi-proxy.exe")
     installed.plant(files={LOG: {"text": "x" * (size - 1) + "\n" if size else ""}})
-    log = collected(installed, 300)["log-var-log-csi-proxy-csi-proxy.log"]
+    log = collected(installed, 300)["log-C-var-log-csi-proxy-csi-proxy.log"]
     assert log.problem == ("" if size <= 300 else rf"{LOG}: only the last 0 KiB")
     assert len(log.raw) == (size if size <= 300 else 0)
 
@@ -88,35 +88,35 @@ def test_a_log_that_nssm_writes_is_found(host: Host) -> None:
     )
     found = collected(host)
     logs = {name: one.raw.decode() for name, one in found.items() if name.startswith("log-")}
-    assert logs == {"log-k-csi-proxy.log": "out", "log-k-csi-proxy.err.log": "err", "log-logs-c.log": "klog"}
+    assert logs == {"log-C-k-csi-proxy.log": "out", "log-C-k-csi-proxy.err.log": "err", "log-C-logs-c.log": "klog"}
     assert [one.problem for one in found.values() if one.problem] == []
 
 
 def test_logs_of_kubelet_containerd_and_wicd_are_read_where_they_are(host: Host) -> None:
-    """Where OpenShift's must-gather and AKS read them, and where a service's command line says."""
+    """Where OpenShift's must-gather and AKS read them, and where a service's line says, here on another drive."""
     files = {
         r"C:\var\log\kubelet\kubelet.log": "openshift",
         r"C:\var\log\wicd\windows-instance-config-daemon.exe.ERROR": "wicd",
         r"C:\k\kubelet.err.log": "aks",
-        r"C:\logs\containerd.log": "own place",
+        r"D:\k\kubelet.err.log": "own place",
     }
     host.plant(files={path: {"text": text} for path, text in files.items()})
-    host.agent.run(r'sc.exe config containerd binPath= "C:\c.exe --run-service --log-file C:\logs\containerd.log"')
+    host.agent.run(r'sc.exe config containerd binPath= "C:\c.exe --run-service --log-file D:\k\kubelet.err.log"')
     found = collected(host)
     assert {name: one.raw.decode() for name, one in found.items() if name.startswith("log-")} == {
-        "log-var-log-kubelet-kubelet.log": "openshift",
-        "log-var-log-wicd-windows-instance-config-daemon.exe.ERROR": "wicd",
-        "log-k-kubelet.err.log": "aks",
-        "log-logs-containerd.log": "own place",
+        "log-C-var-log-kubelet-kubelet.log": "openshift",
+        "log-C-var-log-wicd-windows-instance-config-daemon.exe.ERROR": "wicd",
+        "log-C-k-kubelet.err.log": "aks",
+        "log-D-k-kubelet.err.log": "own place",
     }
 
 
 def test_a_missing_log_and_a_missing_service_are_reported(host: Host) -> None:
     found = collected(host)
     assert "(code 1060)" in found["service.txt"].raw.decode()
-    assert "log-var-log-csi-proxy-csi-proxy.log" not in found
+    assert "log-C-var-log-csi-proxy-csi-proxy.log" not in found
     host.agent.run(r'sc.exe create csi-proxy binPath= "C:\gone.exe -windows-service -log_file=C:\no\such.log"')
-    assert "does not exist" in collected(host)["log-no-such.log"].problem
+    assert "does not exist" in collected(host)["log-C-no-such.log"].problem
 
 
 def test_a_connection_that_is_lost_ends_it(installed: Host) -> None:
