@@ -321,18 +321,17 @@ def _check_registration(picture: RolloutPicture, node: ObservedNode, pod: PodFac
                 remedy = f"to register it again: kubectl -n {picture.daemon_set.namespace} delete pod {pod.name}"
         yield GateProblem("CSI-G20", "waiting", message, remedy)
         return
+    remedy = "wait for the kubelet; if it does not change, restart the plugin pod"
+    if pod is not None and picture.daemon_set is not None:
+        remedy += f": kubectl -n {picture.daemon_set.namespace} delete pod {pod.name}"
     annotated = node.node_ids.get(picture.driver)
     if annotated != registration.node_id:
         problem = f"is {annotated}" if annotated else "does not name the driver"
         message = (
             f"the Node's annotation csi.volume.kubernetes.io/nodeid {problem}, its CSINode has {registration.node_id}"
         )
-        yield GateProblem(
-            "CSI-G21", "waiting", message, "wait for the kubelet; if it does not change, restart the plugin pod"
-        )
+        yield GateProblem("CSI-G21", "waiting", message, remedy)
     missing = [key for key in registration.topology_keys if key not in node.labels]
     if missing:
         message = f"topology label {', '.join(missing)} is missing on the Node"
-        yield GateProblem(
-            "CSI-G22", "waiting", message, "wait for the kubelet; if it does not change, restart the plugin pod"
-        )
+        yield GateProblem("CSI-G22", "waiting", message, remedy)
