@@ -56,13 +56,13 @@ def explain_nothing_to_do(playbook: str, chosen: Selection) -> Iterator[str]:
         )
         return
     if playbook == "upgrade":
-        if limit is not None and not includes_localhost:
-            yield f"--limit is {limit}, but upgrade plans and ends on localhost. Run with --limit {limit},localhost."
-        elif limit not in (None, "localhost") and not chosen.tasks:
+        if limit not in (None, "localhost") and not chosen.tasks:
             yield (
-                f"--limit is {limit}, but this hook takes its nodes from the cluster. Run without --limit; kubewin_upgrade_nodes "
-                "selects nodes."
+                f"--limit is {limit}, but upgrade with this hook takes its nodes from the cluster. Run without --limit; "
+                "kubewin_upgrade_nodes selects nodes."
             )
+        elif limit is not None and not includes_localhost:
+            yield f"--limit is {limit}, but upgrade plans and ends on localhost. Run with --limit {limit},localhost."
         return
     if playbook not in ON_HOSTS:
         if limit is not None and chosen.hosts != ("localhost",):

@@ -71,6 +71,7 @@ def test_a_limit_that_leaves_nothing_is_refused(playbook: str) -> None:
 def test_a_playbook_without_hosts_cannot_be_limited(playbook: str) -> None:
     (sentence,) = errors(playbook, hosts=("win-1",), windows=WINDOWS, limit="win-1")
     assert sentence.startswith(f"--limit is win-1, but {playbook} ")
+    assert "Run without --limit" in sentence
     assert errors(playbook, hosts=EVERY, windows=WINDOWS) == []
     assert errors(playbook, hosts=("localhost",)) == []
     assert errors(playbook, hosts=("localhost",), limit="localhost") == []
