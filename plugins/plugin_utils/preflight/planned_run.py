@@ -78,6 +78,7 @@ def simulate(snapshot: Snapshot, run: PlannedRun) -> Snapshot:
         for storage_class in map(ObservedClass.from_object, _select_kind(run, "StorageClass"))
     }
     hosts = {host.node: host for host in snapshot.hosts}
+    accounts = (item["metadata"] for item in _select_kind(run, "ServiceAccount"))
     return replace(
         snapshot,
         nodes=tuple(replace(node, node_ids={**ids.get(node.name, {}), **node.node_ids}) for node in nodes),
@@ -86,6 +87,10 @@ def simulate(snapshot: Snapshot, run: PlannedRun) -> Snapshot:
         csi_nodes=tuple(csi_nodes.values()),
         drivers=tuple((drivers | {driver.name: driver for driver in snapshot.drivers}).values()),
         classes=tuple((classes | {storage_class.name: storage_class for storage_class in snapshot.classes}).values()),
+        service_accounts=(
+            *snapshot.service_accounts,
+            *(f"{metadata['namespace']}/{metadata['name']}" for metadata in accounts),
+        ),
         hosts=tuple(
             (hosts | {name: _build_serving_host(snapshot, name, hosts.get(name)) for name in run.nodes}).values()
         ),

@@ -76,6 +76,19 @@ def test_findings_of_a_missing_driver_do_not_stop_the_run_that_deploys_it() -> N
     assert {one.starts_again for one in then.workloads} == {"yes"}
 
 
+def test_the_account_that_a_run_creates_does_not_stop_it() -> None:
+    """As when workloads wait for a driver that is deployed for the first time, or again after its removal."""
+    world, wanted = without_vsphere()
+    wanted[0]["spec"]["template"]["spec"]["serviceAccountName"] = "kubewin-vsphere-csi-node"
+    metadata = {"namespace": VSPHERE.namespace, "name": "kubewin-vsphere-csi-node"}
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+    run = run_of(wanted, "win-1", "win-2")
+    assert "CSI-W20" in {one.id for one in evaluated(world, run)[1].findings}
+    then, own = evaluated(world, replace(run, objects=(account, *run.objects)))
+    assert own.verdict == "ready"
+    assert {one.starts_again for one in then.workloads} == {"yes"}
+
+
 def test_a_run_for_some_nodes_is_not_stopped_by_those_that_have_no_driver_before_and_after() -> None:
     world, wanted = without_vsphere()
     then, own = evaluated(world, run_of(wanted, "win-1"))
