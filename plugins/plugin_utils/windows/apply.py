@@ -259,7 +259,6 @@ class HostApplier:
         self._check_commit(failure, name)
         if not starts:
             return
-        self._await_deletion(failure, name)
         self.control.check_start(name, failure, desired.log_file)
         self.report(f"waiting until service {name} serves its pipes")
         self._proven_pid = self.control.wait_serving(name, IMAGE, desired.required_pipes, desired.log_file)
@@ -333,9 +332,8 @@ class HostApplier:
         return steps
 
     def _check_commit(self, failure: Failure | None, name: str) -> None:
-        if failure is None or failure.label == "start":
+        if failure is None or (failure.label == "start" and failure.code != 1072):
             return
-        self._await_deletion(failure, name)
         if failure.label == "promote":
             self._touched = False
             # cmd.exe's move returns no code, only words.
@@ -348,18 +346,11 @@ class HostApplier:
             )
         subject = f"The step {failure.label!r} for the service {name!r} failed"
         error = find_meaning(failure.code).error(subject, failure.code, failure.words)
-        if failure.code in (1060, 1073):
+        if failure.code in (1060, 1072, 1073):
+            # The next read waits until a service that is marked for deletion is gone.
             self._touched = False
             raise ChangedError(f"{failure.label}: {failure.code}") from error
         raise error
-
-    def _await_deletion(self, failure: Failure | None, name: str) -> None:
-        """A service marked for deletion goes when its last handle is closed, mostly at once: wait for it, and read again."""
-        if failure is not None and failure.code == 1072:
-            self._wait_deleted(name)
-            self._touched = False
-            error = find_meaning(1072).error(f"The service {name!r} cannot be created at any attempt", 1072)
-            raise ChangedError(f"the service {name} was marked for deletion and no longer exists") from error
 
     # -- absent --------------------------------------------------------------------------------------------------
 
@@ -381,7 +372,6 @@ class HostApplier:
             failure = self.control.run(self.lock.guard_step("delete", delete))
             if failure is not None and failure.code not in (1060, 1072):
                 self._check_commit(failure, service.name)
-            self._wait_deleted(service.name)
         for step in host_plan.steps:
             if step.kind == "remove_files":
                 self._remove_files(step.target)
@@ -401,13 +391,6 @@ class HostApplier:
                 f"{path} cannot be removed: something in it is in use. The service is already removed.",
                 remedy="Close what uses it (a shell in that directory, a scan), then run the play again.",
             )
-
-    def _wait_deleted(self, name: str) -> None:
-        deadline = self.node.clock.monotonic() + self.limits.killed
-        while self.node.ask([("status", program("sc", "query", name))]).code("status") != 1060:
-            if self.node.clock.monotonic() > deadline:
-                raise find_meaning(1072).error(f"The service {name!r} is deleted, but still exists", 1072)
-            self.node.clock.sleep(self.limits.poll)
 
     # -- the end -------------------------------------------------------------------------------------------------
 

@@ -245,10 +245,8 @@ class HostSnapshot:
     install_dir_entries: tuple[str, ...]
     access: tuple[tuple[str, AccessList | None], ...]
     """access lists of the drive, of the install directory, of the desired release's directory and of its executable; None: there is no
-    such path"""
+    such path; no entry: its list could not be read"""
     lock: LockOwner | None
-    access_unread: tuple[str, ...] = ()
-    """those of them whose list could not be read"""
     links: tuple[str, ...] = ()
     """junctions and symbolic links: the install directory, and what lies in it"""
     lock_leftovers: tuple[str, ...] = ()

@@ -188,8 +188,8 @@ def list_access_paths(desired: model.Desired) -> tuple[str, ...]:
 
 def _read_access(
     node: WindowsHost, desired: model.Desired, answers: Answers
-) -> tuple[tuple[tuple[str, access.AccessList | None], ...], tuple[str, ...]]:
-    """Access lists by path, and the paths whose list was not read.
+) -> tuple[tuple[str, access.AccessList | None], ...]:
+    """Access lists by path, as of HostSnapshot.
 
     cacls.exe shows a list as SDDL, and Microsoft calls it deprecated. Where it shows none, icacls.exe saves it in a file, which
     is UTF-16, in a directory that only administrators write to.
@@ -210,7 +210,7 @@ def _read_access(
             access_list, code = access.parse_access_list(text), second.code(f"saved {path}")
             if access_list is not None or code in _MISSING:
                 read[path] = access_list
-    return tuple((path, read[path]) for path in paths if path in read), tuple(p for p in paths if p not in read)
+    return tuple((path, read[path]) for path in paths if path in read)
 
 
 def _build_saved_access_steps(path: str, file: str) -> Steps:
@@ -256,7 +256,6 @@ def observe(node: WindowsHost, desired: model.Desired, *, with_mounts: bool = Fa
     image_paths.pop(name, None)
     processes = tuple(model.Process(image, pid) for image, pid in listed_processes)
     dependents = _find_dependents(registry, name)
-    access_lists, access_unread = _read_access(node, desired, answers)
     own_values = registry.get(parse.spell_key(model.OWN_KEY), {})
     return model.HostSnapshot(
         observed_at=node.clock.now(),
@@ -276,8 +275,7 @@ def observe(node: WindowsHost, desired: model.Desired, *, with_mounts: bool = Fa
         install_dir_exists=is_listed(model.INSTALL_DIR, answers.text("install_dir")),
         install_dir_entries=parse.read_names(answers.text("entries")),
         links=_find_links(answers.text("links")),
-        access=access_lists,
-        access_unread=access_unread,
+        access=_read_access(node, desired, answers),
         lock=_read_lock(answers),
         lock_leftovers=tuple(n for n in parse.read_names(answers.text("locks")) if n.lower() != model.LOCK_NAME),
         log_dir_exists=not desired.log_file or is_listed(desired.log_file.rpartition("\\")[0], answers.text("log_dir")),

@@ -214,7 +214,8 @@ def _refuse_unsafe_directory(snapshot: HostSnapshot) -> ChangeRefusedError | Non
             "csi-proxy runs as SYSTEM.",
             f"Delete it (cmd /c rd {snapshot.links[0]}), which keeps what it leads to.",
         )
-    drive_list = dict(snapshot.access).get(model.DRIVE)
+    lists = dict(snapshot.access)
+    drive_list = lists.get(model.DRIVE)
     if drive_list is None:
         return _refuse_unread_access(model.DRIVE)
     sids = drive_list.list_others(access.TAKE_CHILD)
@@ -226,7 +227,7 @@ def _refuse_unsafe_directory(snapshot: HostSnapshot) -> ChangeRefusedError | Non
             "from which csi-proxy runs as SYSTEM.",
             f"Remove these rights: icacls {model.DRIVE} /remove:g {removed}",
         )
-    if model.INSTALL_DIR in snapshot.access_unread and snapshot.install_dir_exists:
+    if model.INSTALL_DIR not in lists:
         return _refuse_unread_access(model.INSTALL_DIR)
     return None
 

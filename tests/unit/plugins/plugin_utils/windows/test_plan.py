@@ -52,7 +52,7 @@ EMPTY = model.HostSnapshot(
     owns_install_dir=False,
     install_dir_exists=False,
     install_dir_entries=(),
-    access=((DRIVE, access.parse_access_list(SERVER_DRIVE)),),
+    access=((DRIVE, access.parse_access_list(SERVER_DRIVE)), (model.INSTALL_DIR, None)),
     lock=None,
     log_dir_exists=False,
 )
