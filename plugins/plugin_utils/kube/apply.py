@@ -17,7 +17,6 @@ from . import kinds
 from .client import Client
 from .compare import Change, compare_object
 from .errors import ClusterError, is_stale_write
-from .kinds import Kind
 
 # Writes of others between the two requests of a comparison, before it is made over both states.
 _TRIES = 8
@@ -45,7 +44,6 @@ class Applier:
         self._client = client
         self._force = force
         self._warnings: dict[str, None] = {}
-        self._namespaces: dict[str, bool] = {}
         self._versions: dict[str, str] = {}
 
     def plan(self, definitions: Sequence[Mapping[str, Any]]) -> Outcome:
@@ -91,14 +89,10 @@ class Applier:
         for tries_left in reversed(range(_TRIES)):
             live = self._client.get(kind, name, namespace)
             self._versions[kind.path(namespace, name)] = _ABSENT if live is None else str(_version(live))
-            if live is None:
-                self._check_creation(definition, kind, coming)
-                if namespace is not None and not self._has_namespace(namespace):
-                    return compare_object(definition, None, None)
             try:
                 answer = self._client.apply(definition, dry_run=True, force=self._force)
             except ClusterError as error:
-                if error.status == 404 and live is None and self._is_binding_of(definition, coming):
+                if error.status == 404 and live is None and not _list_required(definition).isdisjoint(coming):
                     return compare_object(definition, None, None)
                 raise
             # What others wrote in between, as a kubelet does to its Node, is no change of ours.
@@ -107,32 +101,18 @@ class Applier:
         self._warnings.update(dict.fromkeys(answer.warnings))
         return compare_object(definition, live, answer.body)
 
-    def _check_creation(self, definition: Mapping[str, Any], kind: Kind, coming: set[tuple[str, str]]) -> None:
-        """ClusterError for an object that does not exist and cannot be created by this call."""
-        name, namespace = definition["metadata"]["name"], definition["metadata"].get("namespace")
-        if namespace is None or self._has_namespace(namespace) or (kinds.NAMESPACE.kind, namespace) in coming:
-            return
-        raise ClusterError(
-            f"{kind.kind} {namespace}/{name} cannot be created: namespace {namespace} does not exist and is "
-            "not among the applied objects",
-            "not_found",
-            404,
-        )
-
-    @staticmethod
-    def _is_binding_of(definition: Mapping[str, Any], coming: set[tuple[str, str]]) -> bool:
-        """Whether it binds a role of the same call: the server wants to see the role before it lets us bind it."""
-        role = definition.get("roleRef") or {}
-        return (str(role.get("kind")), str(role.get("name"))) in coming
-
-    def _has_namespace(self, namespace: str) -> bool:
-        if namespace not in self._namespaces:
-            self._namespaces[namespace] = self._client.get(kinds.NAMESPACE, namespace) is not None
-        return self._namespaces[namespace]
-
 
 def _list_names(definitions: Sequence[Mapping[str, Any]]) -> set[tuple[str, str]]:
     return {(str(item["kind"]), str(item["metadata"]["name"])) for item in definitions}
+
+
+def _list_required(definition: Mapping[str, Any]) -> set[tuple[str, str]]:
+    """What has to exist before the server validates an object: its namespace, and the role that it binds."""
+    role = definition.get("roleRef") or {}
+    return {
+        (kinds.NAMESPACE.kind, str(definition["metadata"].get("namespace"))),
+        (str(role.get("kind")), str(role.get("name"))),
+    }
 
 
 def _find_path(definition: Mapping[str, Any]) -> str:

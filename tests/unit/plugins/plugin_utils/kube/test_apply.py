@@ -33,6 +33,8 @@ class Cluster:
         key = self._key(definition)
         if self.refuse == definition["kind"]:
             raise ClusterError(f"refused {key}", "invalid", 422)
+        if key[1] is not None and self.get(kinds.NAMESPACE, key[1]) is None:
+            raise ClusterError(f'namespaces "{key[1]}" not found', "api_error", 404)
         live = self.objects.get(key, {"metadata": {"uid": f"uid-{key[2]}"}})
         # A dry run has the version of the object as it is.
         version = live["metadata"].get("resourceVersion") if dry_run else "9"
@@ -152,5 +154,5 @@ def test_a_role_of_the_same_call_may_be_bound_before_the_server_can_read_it() ->
 
 
 def test_a_missing_namespace_is_an_error() -> None:
-    with pytest.raises(ClusterError, match="namespace ns does not exist"):
+    with pytest.raises(ClusterError, match='namespaces "ns" not found'):
         apply_to(Cluster()).plan([thing("ServiceAccount", "sa")])
