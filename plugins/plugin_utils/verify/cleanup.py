@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 from ..base.waiting import render_progress, report_progress
 from ..kube import kinds
 from ..kube.client import Client
 from ..kube.errors import ClusterError
+from ..kube.kinds import Kind
 from ..kube.lease import Lease, LeaseSubject
 from ..kube.times import parse_time
 from . import objects
@@ -54,54 +56,35 @@ class Cleaner:
     def delete_target(self, target: VerifyTarget) -> None:
         """Delete one target's claim and pods while the run continues."""
         name = self._scope.name(target)
-        selector = objects.select_run(self._scope.run)
         try:
             with self._report_progress(f"{target.driver} on {target.node}: deleting its pods, claim and volume"):
-                self._remove(
-                    selector,
-                    time.monotonic() + PATIENCE,
-                    lambda object_name: object_name == name or object_name.startswith(f"{name}-"),
-                )
+                self._remove(time.monotonic() + PATIENCE, lambda other: other == name or other.startswith(f"{name}-"))
         except ClusterError as error:
             # The end of the run retries everything, and reports what is left then.
             self._notify(f"{target.driver} on {target.node}: {error}")
 
-    def delete_all(self) -> None:
-        """Delete everything of the run, then its lease, then a namespace of its own."""
-        ends = time.monotonic() + PATIENCE
-        self.delete_objects(ends)
-        self.wait_for_namespace(ends)
-
-    def delete_objects(self, ends: float) -> None:
-        """Delete everything but the namespace, whose deletion takes time."""
-        selector = objects.select_run(self._scope.run)
-        with self._report_errors():
-            self._remove(selector, ends, lambda _name: True)
-            for lease in self._client.list(kinds.LEASE, self._scope.namespace, label_selector=selector).items:
-                self._client.discard(kinds.LEASE, lease)
-            live = self._client.get(kinds.NAMESPACE, self._scope.namespace) if self._scope.owns_namespace else None
-            if live is not None:
-                self._client.discard(kinds.NAMESPACE, live)
-
-    def wait_for_namespace(self, ends: float) -> None:
-        with self._report_errors():
-            while self._scope.owns_namespace and self._client.get(kinds.NAMESPACE, self._scope.namespace) is not None:
-                if time.monotonic() > ends:
-                    why = "it is being deleted; check what blocks that: kubectl describe namespace"
-                    self._keep(kinds.NAMESPACE.kind, self._scope.namespace, why)
-                    return
-                time.sleep(_LOOK)
-
-    @contextmanager
-    def _report_errors(self) -> Iterator[None]:
-        """Report an error of the cleanup as a remaining object, so that it hides no proof."""
+    def delete_all(self, ends: float) -> None:
+        """Delete everything of the run, then its lease, then a namespace of its own. An error is reported as a remaining object, so
+        that it hides no proof. ends: until when what is deleted is waited for.
+        """
+        scope, owns_namespace = self._scope, self._scope.owns_namespace
         try:
-            with self._report_progress(f"deleting the objects of this run in namespace {self._scope.namespace}"):
-                yield
+            with self._report_progress(f"deleting the objects of this run in namespace {scope.namespace}"):
+                self._remove(ends, lambda _name: True)
+                selector = objects.select_run(scope.run)
+                for lease in self._client.list(kinds.LEASE, scope.namespace, label_selector=selector).items:
+                    self._client.discard(kinds.LEASE, lease)
+                while owns_namespace and (live := self._client.get(kinds.NAMESPACE, scope.namespace)) is not None:
+                    self._discard(kinds.NAMESPACE, live)
+                    if time.monotonic() > ends:
+                        why = "it is being deleted; check what blocks that: kubectl describe namespace"
+                        self._keep(kinds.NAMESPACE.kind, scope.namespace, why)
+                        return
+                    time.sleep(_LOOK)
         except ClusterError as error:
             self._keep(
-                kinds.NAMESPACE.kind if self._scope.owns_namespace else "objects with label",
-                self._scope.namespace if self._scope.owns_namespace else f"{objects.RUN}={self._scope.run}",
+                kinds.NAMESPACE.kind if owns_namespace else "objects with label",
+                scope.namespace if owns_namespace else f"{objects.RUN}={scope.run}",
                 f"cleanup failed: {error}. The next run deletes it",
             )
 
@@ -113,47 +96,37 @@ class Cleaner:
         ):
             yield
 
-    def _remove(self, selector: str, ends: float, is_included: Callable[[str], bool]) -> None:
+    def _remove(self, ends: float, is_included: Callable[[str], bool]) -> None:
         """Delete pods, then claims, and wait until their volumes are deleted."""
-        namespace = self._scope.namespace
-        for kind in (kinds.POD, kinds.PERSISTENT_VOLUME_CLAIM):
-            while True:
-                items = [
-                    item
-                    for item in self._client.list(kind, namespace, label_selector=selector).items
-                    if is_included(item["metadata"]["name"])
-                ]
-                if kind == kinds.PERSISTENT_VOLUME_CLAIM:
-                    for item in items:
-                        self.record_volume(
-                            str((item.get("spec") or {}).get("volumeName") or ""), item["metadata"]["name"]
-                        )
-                for item in items:
-                    if "deletionTimestamp" not in item["metadata"]:
-                        self._client.discard(kind, item)
-                if not items:
-                    break
-                if time.monotonic() > ends:
-                    for item in items:
-                        why = "it was deleted but still exists; check its node and its finalizers"
-                        self._keep(kind.kind, item["metadata"]["name"], why)
-                    return
-                time.sleep(_LOOK)
-        self._wait_for_volumes(ends, is_included)
-
-    def _wait_for_volumes(self, ends: float, is_included: Callable[[str], bool]) -> None:
-        while True:
-            with self._lock:
-                names = sorted(name for name, claim in self._volumes.items() if is_included(claim))
-            waiting = [name for name in names if self._is_remaining(name)]
-            if not waiting:
-                return
+        while remaining := list(self._find_remaining(is_included)):
             if time.monotonic() > ends:
-                for name in waiting:
-                    why = "its claim was deleted, but the driver's controller has not deleted it; check the log of its provisioner"
-                    self._keep(kinds.PERSISTENT_VOLUME.kind, name, why)
+                for kind, name, why in remaining:
+                    self._keep(kind.kind, name, why)
                 return
             time.sleep(_LOOK)
+
+    def _find_remaining(self, is_included: Callable[[str], bool]) -> Iterator[tuple[Kind, str, str]]:
+        """Delete what goes next: pods, without pods the claims; find volumes that the driver still has to delete without these."""
+        for kind in (kinds.POD, kinds.PERSISTENT_VOLUME_CLAIM):
+            listed = self._client.list(kind, self._scope.namespace, label_selector=objects.select_run(self._scope.run))
+            items = [item for item in listed.items if is_included(item["metadata"]["name"])]
+            for item in items:
+                name = item["metadata"]["name"]
+                if kind == kinds.PERSISTENT_VOLUME_CLAIM:
+                    self.record_volume(str((item.get("spec") or {}).get("volumeName") or ""), name)
+                self._discard(kind, item)
+                yield kind, name, "it was deleted but still exists; check its node and its finalizers"
+            if items:
+                return
+        with self._lock:
+            names = sorted(name for name, claim in self._volumes.items() if is_included(claim))
+        for name in filter(self._is_remaining, names):
+            why = "its claim was deleted, but the driver's controller has not deleted it; check the log of its provisioner"
+            yield kinds.PERSISTENT_VOLUME, name, why
+
+    def _discard(self, kind: Kind, live: Mapping[str, Any]) -> None:
+        if "deletionTimestamp" not in live["metadata"]:
+            self._client.discard(kind, live)
 
     def _is_remaining(self, name: str) -> bool:
         """Whether a volume still exists that is to be deleted. A retained one is reported."""
@@ -221,16 +194,17 @@ def _find_sign_of_life(client: Client, scope: RunScope, created: datetime, notif
     return f"it began {int(age.total_seconds())} s ago" if live is None and age < _STARTING else ""
 
 
-def delete_leftovers(client: Client, runs: Sequence[EarlierRun], notify: Callable[[str], None]) -> list[Cleaner]:
-    """Delete the leftovers of ended runs; return the cleaners, which delete the rest when this run ends."""
-    ends = time.monotonic() + PATIENCE
-    at_work: list[Cleaner] = []
+def delete_leftovers(
+    client: Client, runs: Sequence[EarlierRun], notify: Callable[[str], None]
+) -> list[RemainingObject]:
+    """Delete the leftovers of ended runs; return what remains of them."""
+    ends, left = time.monotonic() + PATIENCE, list[RemainingObject]()
     for run in runs:
         if run.lives:
             notify(f"run {run.scope.run} in namespace {run.scope.namespace} is kept: {run.lives}")
             continue
         notify(f"deleting what run {run.scope.run} left in namespace {run.scope.namespace}")
         cleaner = Cleaner(client, run.scope, notify)
-        cleaner.delete_objects(ends)
-        at_work.append(cleaner)
-    return at_work
+        cleaner.delete_all(ends)
+        left += cleaner.left
+    return left

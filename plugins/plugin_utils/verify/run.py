@@ -66,17 +66,14 @@ class Verification:
             self._note(changed=bool(ended))
             return
         prover = Prover(client, scope, self._request, screen.show)
-        cleaners = delete_leftovers(client, earlier_runs, screen.show)
+        left = delete_leftovers(client, earlier_runs, screen.show)
         try:
             proofs = prover.run(plan.targets)
         finally:
             ignore_signals()
-            prover.cleaner.delete_all()
+            prover.cleaner.delete_all(time.monotonic() + PATIENCE)
             self._note(left=prover.cleaner.left)
-        deadline = time.monotonic() + PATIENCE
-        for cleaner in cleaners:
-            cleaner.wait_for_namespace(deadline)
-        left = [entry for cleaner in (*cleaners, prover.cleaner) for entry in cleaner.left]
+        left += prover.cleaner.left
         for entry in left:
             screen.warn(f"{entry.kind} {entry.name}: {entry.why}")
         text = render_report(proofs, plan.left_out, left, earlier_runs)
