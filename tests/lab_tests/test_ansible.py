@@ -50,7 +50,7 @@ class ActionModule(ActionBase):
                 outputs.append([done.rc, done.stdout.decode(), done.stderr.decode()])
             channel.close()
         except ChannelError as error:
-            return {**result, "failed": True, "msg": str(error), "reason": type(error).__name__, "outputs": outputs}
+            return {**result, "failed": True, "msg": str(error), "reason": error.reason, "outputs": outputs}
         return {**result, "changed": False, "outputs": outputs}
 """
 CONTENT = os.urandom(700_000)
@@ -204,14 +204,14 @@ def test_each_refusal_has_its_own_sentence(
     for plugin, (scheme, ca, proxy) in names.items():
         ntlm, tls = f"{plugin}-ntlm-http", f"{plugin}-basic-https"
         refused = "Check ansible_user and ansible_password first."
-        tried(f"{plugin}-password", "AccessDeniedError", refused, ntlm, ansible_password="wrong")
-        tried(f"{plugin}-basic", "AccessDeniedError", refused, tls, ansible_password="wrong")
+        tried(f"{plugin}-password", "access_denied", refused, ntlm, ansible_password="wrong")
+        tried(f"{plugin}-basic", "access_denied", refused, tls, ansible_password="wrong")
         unset = f"No password is set for http://{http}, and the logon failed"
         for kind, password in (("blank", ""), ("no", None)):
             for auth in ("ntlm", "basic"):
                 tried(
                     f"{plugin}-{auth}-{kind}-password",
-                    "PasswordMissingError",
+                    "access_denied",
                     unset,
                     f"{plugin}-{auth}-http",
                     ansible_password=password,
@@ -220,58 +220,56 @@ def test_each_refusal_has_its_own_sentence(
         certificate |= {"ansible_psrp_certificate_pem": str(pki.cert), "ansible_psrp_certificate_key_pem": str(pki.key)}
         tried(
             f"{plugin}-mapping",
-            "AccessDeniedError",
+            "access_denied",
             "WinRM refused the logon",
             f"{plugin}-certificate-https",
             **certificate,
         )
-        tried(f"{plugin}-port", "ConnectionLostError", "Nothing listens on http://127.0.0.1:9 ", ntlm, ansible_port=9)
+        tried(f"{plugin}-port", "connection_lost", "Nothing listens on http://127.0.0.1:9 ", ntlm, ansible_port=9)
         sentence = f"http://{https} ends the connection without an answer to plain HTTP, as an HTTPS listener does. If it is one, set {scheme} to https"
-        tried(f"{plugin}-plain", "ConnectionLostError", sentence, ntlm, ansible_port=host.ports["https"])
+        tried(f"{plugin}-plain", "connection_lost", sentence, ntlm, ansible_port=host.ports["https"])
         sentence = f"https://{http} answers without TLS, so it is an HTTP listener. Set {scheme} to http"
-        tried(f"{plugin}-tls", "ConnectionLostError", sentence, tls, ansible_port=host.ports["http"])
+        tried(f"{plugin}-tls", "connection_lost", sentence, tls, ansible_port=host.ports["http"])
         sentence = f"The certificate of https://{https} is not trusted by the controller"
-        tried(f"{plugin}-trust", "ConnectionLostError", sentence, tls, **{ca: str(pki.untrusted_cert)})
-        tried(f"{plugin}-name", "ConnectionLostError", "is for another name", tls, to=other, ansible_host="127.0.0.2")
+        tried(f"{plugin}-trust", "connection_lost", sentence, tls, **{ca: str(pki.untrusted_cert)})
+        tried(f"{plugin}-name", "connection_lost", "is for another name", tls, to=other, ansible_host="127.0.0.2")
         sentence = f"The name of http://no-such-host.invalid:{host.ports['http']} cannot be resolved"
-        tried(f"{plugin}-dns", "ConnectionLostError", sentence, ntlm, ansible_host="no-such-host.invalid")
+        tried(f"{plugin}-dns", "connection_lost", sentence, ntlm, ansible_host="no-such-host.invalid")
         tried(
             f"{plugin}-proxy",
-            "ConnectionLostError",
+            "connection_lost",
             f"The HTTP proxy on the way to https://{https}",
             tls,
             **{proxy: "http://127.0.0.1:9"},
         )
-        tried(f"{plugin}-quota", "QuotaExceededError", "MaxShellsPerUser", ntlm, to=full)
+        tried(f"{plugin}-quota", "quota_exceeded", "MaxShellsPerUser", ntlm, to=full)
         tried(
             f"{plugin}-path",
-            "ConnectionLostError",
+            "connection_lost",
             "it is not a WinRM listener",
             ntlm,
             **{f"ansible_{plugin}_path": "/other"},
         )
     sentence = "Nothing listens on 127.0.0.1:9 (connection refused). Correct ansible_port, or start the service sshd"
-    tried("ssh-port", "ConnectionLostError", sentence, "ssh", ansible_port=9)
+    tried("ssh-port", "connection_lost", sentence, "ssh", ansible_port=9)
     tried(
         "ssh-key",
-        "AccessDeniedError",
+        "access_denied",
         "refused the logon over ssh",
         "ssh",
         ansible_ssh_private_key_file=str(pki.ssh_host_key),
     )
     tried(
         "ssh-no-password",
-        "PasswordMissingError",
+        "access_denied",
         f"No password is set for 127.0.0.1:{host.ports['ssh']}, and the logon failed",
         "ssh",
         ansible_ssh_private_key_file="",
         ansible_ssh_extra_args="-o IdentityFile=none -o IdentityAgent=none",
     )
     strict = "-F none -o StrictHostKeyChecking=yes -o UserKnownHostsFile=/dev/null"
-    tried(
-        "ssh-host-key", "ConnectionLostError", "is not known to the controller", "ssh", ansible_ssh_common_args=strict
-    )
-    tried("ssh-dns", "ConnectionLostError", "cannot be resolved", "ssh", ansible_host="no-such-host.invalid")
+    tried("ssh-host-key", "connection_lost", "is not known to the controller", "ssh", ansible_ssh_common_args=strict)
+    tried("ssh-dns", "connection_lost", "cannot be resolved", "ssh", ansible_host="no-such-host.invalid")
     project = tmp_path / "project"
     project.mkdir()
     results, _screen = run_ansible(project, hosts, probe(archive))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, BinaryIO, Protocol
 
-from .errors import LineResult, UnsupportedError
+from .errors import ChannelError, LineResult
 from .ssh import SshChannel
 from .winrs import PsrpChannel, WinrmChannel
 
@@ -29,14 +29,12 @@ CHANNELS: dict[str, Callable[..., Channel]] = {"winrm": WinrmChannel, "psrp": Ps
 
 
 def open_channel(connection: Any) -> Channel:
-    """The channel for an Ansible connection plugin.
-
-    Raises UnsupportedError for a connection that runs no cmd.exe lines, and ChannelError when the node cannot be reached.
-    """
+    """The channel for an Ansible connection plugin. ChannelError if it runs no cmd.exe lines, or the node cannot be reached."""
     transport = str(getattr(connection, "transport", "")).rpartition(".")[2]
     if transport in CHANNELS:
         return CHANNELS[transport](connection)
-    raise UnsupportedError(
+    raise ChannelError(
+        "unsupported_connection",
         f"The connection {transport or type(connection).__name__!r} is not for Windows nodes.",
-        "Set ansible_connection to winrm, psrp or ssh, and run csi_proxy on Windows nodes only.",
+        remedy="Set ansible_connection to winrm, psrp or ssh, and run csi_proxy on Windows nodes only.",
     )

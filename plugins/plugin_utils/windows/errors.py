@@ -73,83 +73,41 @@ class CommandTimeoutError(ChannelError):
         super().__init__("command_timeout", message, remedy="Check the node's load, then run the play again.")
 
 
-class OutputLimitError(ChannelError):
-    def __init__(self, where: str) -> None:
-        super().__init__(
-            "output_too_large",
-            f"{where}: a command printed more than {OUTPUT_LIMIT >> 20} MiB, expected less",
-            remedy="The command was stopped. Check whether another program replaces a Windows tool on the node, then run the play again.",
-        )
+def build_output_error(where: str) -> ChannelError:
+    """A command that was stopped because it printed more than OUTPUT_LIMIT."""
+    return ChannelError(
+        "output_too_large",
+        f"{where}: a command printed more than {OUTPUT_LIMIT >> 20} MiB, expected less",
+        remedy="The command was stopped. Check whether another program replaces a Windows tool on the node, then run the play again.",
+    )
 
 
-class AccessDeniedError(ChannelError):
+def build_access_error(message: str, *, logon: bool = False) -> ChannelError:
     """The node refused the account, or what it asked for. logon: whether the account could not even log on."""
-
-    def __init__(self, message: str, *, logon: bool = False) -> None:
-        first = "Check ansible_user and ansible_password first. If they are right, use" if logon else "Use"
-        super().__init__(
-            "access_denied",
-            message,
-            remedy=f"{first} an account that may log on remotely and is a member of the local Administrators group; for a local account "
-            "other than the built-in Administrator also set LocalAccountTokenFilterPolicy to 1.",
-        )
+    first = "Check ansible_user and ansible_password first. If they are right, use" if logon else "Use"
+    return ChannelError(
+        "access_denied",
+        message,
+        remedy=f"{first} an account that may log on remotely and is a member of the local Administrators group; for a local account "
+        "other than the built-in Administrator also set LocalAccountTokenFilterPolicy to 1.",
+    )
 
 
-class PasswordMissingError(ChannelError):
-    def __init__(self, endpoint: str, text: str) -> None:
-        super().__init__(
-            "access_denied",
-            f"No password is set for {endpoint}, and the logon failed: {text.rstrip('.')}",
-            remedy="Set ansible_password, or check the key, certificate or Kerberos ticket that the connection uses.",
-        )
+def build_password_error(endpoint: str, text: str) -> ChannelError:
+    """A logon that failed without a password."""
+    return ChannelError(
+        "access_denied",
+        f"No password is set for {endpoint}, and the logon failed: {text.rstrip('.')}",
+        remedy="Set ansible_password, or check the key, certificate or Kerberos ticket that the connection uses.",
+    )
 
 
-class TicketError(ChannelError):
-    """Kerberos gave no ticket for the node, so nothing was asked of it."""
-
-    def __init__(self, endpoint: str, text: str) -> None:
-        super().__init__(
-            "access_denied",
-            f"Kerberos gave no ticket for {endpoint}: {text.rstrip('.')}",
-            remedy="Check ansible_user (user@REALM) and ansible_password first; then that kinit is installed, the KDC "
-            "of the realm in krb5.conf, the clock of the controller, and whether ansible_host is a name of the node that the realm knows.",
-        )
-
-
-class QuotaExceededError(ChannelError):
-    def __init__(self, message: str) -> None:
-        super().__init__(
-            "quota_exceeded",
-            message,
-            remedy="Close other remote shells of this account, or raise the limits under winrm/config/winrs "
-            "(MaxShellsPerUser, MaxProcessesPerShell) and winrm/config/service (MaxConcurrentOperationsPerUser).",
-        )
-
-
-class RemoteShellRefusedError(ChannelError):
-    """WinRM answers, and a policy forbids remote shells (winrm/config/winrs AllowRemoteShellAccess)."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(
-            "remote_shell_disabled",
-            "WinRM on the node refuses remote shells, as it does if the policy 'Allow Remote Shell Access' is disabled (CIS "
-            f"Benchmark level 2): {text.rstrip('.')}",
-            remedy="Connect with OpenSSH (ansible_connection: ssh), or enable the policy for this node "
-            r"(HKLM\SOFTWARE\Policies\Microsoft\Windows\WinRM\Service\WinRS AllowRemoteShellAccess=1).",
-        )
-
-
-class UnsupportedError(ChannelError):
-    def __init__(self, message: str, remedy: str, reason: str = "unsupported_connection") -> None:
-        super().__init__(reason, message, remedy=remedy)
-
-
-def build_configuration_error(connection: str, text: str) -> UnsupportedError:
+def build_configuration_error(connection: str, text: str) -> ChannelError:
     """The controller cannot even try: a Python package or program is missing, or an option is wrong."""
-    return UnsupportedError(
+    return ChannelError(
+        "connection_configuration",
         f"The connection {connection} cannot be used from this controller: {text}",
-        "Install what is missing there, or correct the connection options of the host.",
-        reason="connection_configuration",
+        remedy="Install what is missing there, or correct the connection options of the host.",
     )
 
 

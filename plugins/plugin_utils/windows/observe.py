@@ -27,7 +27,7 @@ from .commands import (
     program,
     repeat_for_each,
 )
-from .errors import AccessDeniedError, CommandTimeoutError, NodeError
+from .errors import CommandTimeoutError, NodeError, build_access_error
 from .node import Answers, WindowsHost
 
 IMAGE = "csi-proxy.exe"
@@ -226,7 +226,7 @@ def observe(node: WindowsHost, desired: model.Desired, *, with_mounts: bool = Fa
 
     Where the first way to learn something is closed there is one more line for the second: pipes that cannot be listed
     are opened, and the daily uptime tells a boot that the clock's events do not show. ``with_mounts`` follows the kubelet's global mounts by their links.
-    Raises ChannelError and NodeError of the lines themselves; a denied service control manager is AccessDeniedError.
+    Raises ChannelError and NodeError of the lines themselves; access_denied for a denied service control manager.
     """
     answers = node.ask(build_observation_steps(desired, with_mounts))
     node.lists_pipes = bool(parse.read_pipes(answers.text("pipes"), _ALWAYS_SERVED))
@@ -356,7 +356,7 @@ def _read_service(name: str, answers: Answers) -> model.Service | None:
     values = tree.get(parse.spell_key(rf"{_SERVICES}\{name}"))
     status = parse.read_service_status(answers.text("status"))
     if answers.code("status") == 5:
-        raise AccessDeniedError(f"The node denied reading the service {name!r} (sc.exe answered 5).")
+        raise build_access_error(f"The node denied reading the service {name!r} (sc.exe answered 5).")
     if not values and status is None:
         return None
     values = values or {}

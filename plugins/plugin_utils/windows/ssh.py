@@ -19,13 +19,13 @@ from . import commands, reach
 from .errors import (
     NOTHING_SENT,
     OUTPUT_LIMIT,
-    AccessDeniedError,
+    ChannelError,
     ConnectionLostError,
     LineResult,
-    OutputLimitError,
-    PasswordMissingError,
-    UnsupportedError,
+    build_access_error,
     build_configuration_error,
+    build_output_error,
+    build_password_error,
 )
 
 _REFUSED = re.compile(r"permission denied|authentication|incorrect password", re.IGNORECASE)
@@ -51,7 +51,7 @@ class _Subprocess:
 
 
 class _Pipe:
-    """A pipe of ssh that ends it and raises OutputLimitError beyond the limit."""
+    """A pipe of ssh that ends it and raises output_too_large beyond the limit."""
 
     def __init__(self, pipe: Any, process: subprocess.Popen[bytes], endpoint: str) -> None:
         self._pipe, self._process, self._endpoint = pipe, process, endpoint
@@ -67,7 +67,7 @@ class _Pipe:
         if self._size > OUTPUT_LIMIT:
             self._process.kill()
             self._process.wait()
-            raise OutputLimitError(self._endpoint)
+            raise build_output_error(self._endpoint)
         return data
 
 
@@ -116,10 +116,10 @@ class SshChannel:
         )
         if is_powershell and not re.search(r"^Platform\s+Unix", output, re.MULTILINE):
             return True
-        raise UnsupportedError(
+        raise ChannelError(
+            "not_windows",
             f"The host behind this SSH connection does not answer as a Windows node with cmd.exe or PowerShell (echo printed {output!r}).",
-            "Run this on Windows nodes only; correct the hosts of the play or the group.",
-            reason="not_windows",
+            remedy="Run this on Windows nodes only; correct the hosts of the play or the group.",
         )
 
     @contextlib.contextmanager
@@ -152,8 +152,8 @@ class SshChannel:
             if _REFUSED.search(text):
                 option = self._connection.get_option
                 if not option("password") and not option("private_key_file"):
-                    raise PasswordMissingError(self._format_endpoint(), text) from error
-                raise AccessDeniedError(f"The node refused the logon over ssh: {text}", logon=True) from error
+                    raise build_password_error(self._format_endpoint(), text) from error
+                raise build_access_error(f"The node refused the logon over ssh: {text}", logon=True) from error
             why = reach.explain(text, reach.ConnectionAttempt(self._format_endpoint(), "", {}))
             if why is not None:
                 raise ConnectionLostError(*why, detail=text) from error

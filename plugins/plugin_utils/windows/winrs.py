@@ -25,18 +25,14 @@ from . import commands, reach
 from .errors import (
     NOTHING_SENT,
     OUTPUT_LIMIT,
-    AccessDeniedError,
     ChannelError,
     CommandTimeoutError,
     ConnectionLostError,
     LineResult,
-    OutputLimitError,
-    PasswordMissingError,
-    QuotaExceededError,
-    RemoteShellRefusedError,
-    TicketError,
-    UnsupportedError,
+    build_access_error,
     build_configuration_error,
+    build_output_error,
+    build_password_error,
 )
 
 _SEND_BYTES = 250_000
@@ -143,7 +139,7 @@ class _WinrsChannel(ABC):
                 stderr.append(err)
                 size += len(out) + len(err)
                 if size > OUTPUT_LIMIT:
-                    raise OutputLimitError(self._describe_attempt().endpoint)
+                    raise build_output_error(self._describe_attempt().endpoint)
                 if code is not None:
                     self._ended = command
                     return LineResult(code & 0xFFFFFFFF, b"".join(stdout), b"".join(stderr))
@@ -207,24 +203,40 @@ class _WinrsChannel(ABC):
         if codes & {_FAULT_MANY_OPERATIONS, _FAULT_MANY_SHELLS} or any(
             str(code) in text for code in (_FAULT_MANY_OPERATIONS, _FAULT_MANY_SHELLS)
         ):
-            return QuotaExceededError(f"WinRM refuses another operation of this account: {text}")
+            return ChannelError(
+                "quota_exceeded",
+                f"WinRM refuses another operation of this account: {text}",
+                remedy="Close other remote shells of this account, or raise the limits under winrm/config/winrs "
+                "(MaxShellsPerUser, MaxProcessesPerShell) and winrm/config/service (MaxConcurrentOperationsPerUser).",
+            )
         if _FAULT_SHELLS_REFUSED in codes or str(_FAULT_SHELLS_REFUSED) in text:
-            return RemoteShellRefusedError(text)
+            return ChannelError(
+                "remote_shell_disabled",
+                "WinRM on the node refuses remote shells, as it does if the policy 'Allow Remote Shell Access' is disabled (CIS "
+                f"Benchmark level 2): {text.rstrip('.')}",
+                remedy="Connect with OpenSSH (ansible_connection: ssh), or enable the policy for this node "
+                r"(HKLM\SOFTWARE\Policies\Microsoft\Windows\WinRM\Service\WinRS AllowRemoteShellAccess=1).",
+            )
         name = type(error).__name__
         refused = name in _REFUSED or "credentials were rejected" in text
         if not line and (refused or _NO_PASSWORD.search(text)) and not self._connection.get_option("remote_password"):
-            return PasswordMissingError(self._describe_attempt().endpoint, text)
+            return build_password_error(self._describe_attempt().endpoint, text)
         if refused:
-            return AccessDeniedError(f"WinRM refused the logon: {text}", logon=True)
+            return build_access_error(f"WinRM refused the logon: {text}", logon=True)
         if _FAULT_DENIED in codes:
-            return AccessDeniedError(f"WinRM let the account log on, but denied the command: {text}")
+            return build_access_error(f"WinRM let the account log on, but denied the command: {text}")
         if line:
             return ConnectionLostError(f"The WinRM connection failed while a command ran ({name}): {text}")
         cannot_try = isinstance(error, (AnsibleError, ImportError, ValueError)) and not isinstance(
             error, AnsibleConnectionFailure
         )
         if _NO_TICKET.search(text):
-            return TicketError(self._describe_attempt().endpoint, text)
+            return ChannelError(
+                "access_denied",
+                f"Kerberos gave no ticket for {self._describe_attempt().endpoint}: {text.rstrip('.')}",
+                remedy="Check ansible_user (user@REALM) and ansible_password first; then that kinit is installed, the KDC "
+                "of the realm in krb5.conf, the clock of the controller, and whether ansible_host is a name of the node that the realm knows.",
+            )
         why = reach.explain(text, self._describe_attempt())
         if why is not None and not (isinstance(error, ImportError)):
             return ConnectionLostError(*why, detail=text)
@@ -293,10 +305,10 @@ class PsrpChannel(_WinrsChannel):
         # What pypsrp logs as errors is raised as well; without a handler Python would print it.
         logging.getLogger("pypsrp").addHandler(logging.NullHandler())
         if not hasattr(self._connection, "_build_kwargs"):
-            raise UnsupportedError(
+            raise ChannelError(
+                "connection_configuration",
                 "The psrp plugin of this ansible-core builds its connection in a way that this collection does not know.",
-                "Set ansible_connection to winrm for this host (same port, same credentials), or use a supported ansible-core.",
-                reason="connection_configuration",
+                remedy="Set ansible_connection to winrm for this host (same port, same credentials), or use a supported ansible-core.",
             )
         self._connection._build_kwargs()
         options = self._connection._psrp_conn_kwargs

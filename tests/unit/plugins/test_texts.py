@@ -22,7 +22,11 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict impo
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import plan as windows_plan
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import open_channel
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import AccessDeniedError, ChangeRefusedError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
+    ChangeRefusedError,
+    ChannelError,
+    build_access_error,
+)
 from situations.cluster import healthy
 from unit.plugins.plugin_utils.drivers.worlds import VSPHERE, controller, snapshot
 from unit.plugins.plugin_utils.windows.connections import Refusing
@@ -43,11 +47,11 @@ def unread(*resources: str) -> Report:
 def test_a_refused_logon_has_user_and_password_checked_first() -> None:
     remedy = "Check ansible_user and ansible_password first."
     error = AnsibleConnectionFailure("the specified credentials were rejected by the server")
-    with pytest.raises(AccessDeniedError) as caught:
+    with pytest.raises(ChannelError) as caught:
         open_channel(Refusing(error))
     refused = caught.value
     assert remedy in str(refused)
-    assert remedy not in str(AccessDeniedError("The node denied reading the service 'csi-proxy'."))
+    assert remedy not in str(build_access_error("The node denied reading the service 'csi-proxy'."))
 
 
 def test_a_missing_source_is_called_as_the_inventory_calls_it() -> None:

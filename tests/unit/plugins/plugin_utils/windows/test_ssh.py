@@ -19,9 +19,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
     ChannelError,
     ConnectionLostError,
-    OutputLimitError,
-    PasswordMissingError,
-    UnsupportedError,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.node import WindowsHost
 from hypothesis import given
@@ -63,23 +60,22 @@ def test_no_character_changes_on_the_way_through_powershell(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "kind", "reason"),
+    ("answer", "reason"),
     [
         (
             b"\r\nName  Value\r\n----  -----\r\nPSVersion 7.5.0\r\nPlatform  Unix\r\n%OS%\r\n",
-            UnsupportedError,
             "not_windows",
         ),
-        (b" %OS%\n", UnsupportedError, "not_windows"),
-        (b"", UnsupportedError, "not_windows"),
-        (AnsibleConnectionFailure("Permission denied (publickey,password)."), PasswordMissingError, "access_denied"),
-        (AnsibleConnectionFailure("Too many authentication failures"), PasswordMissingError, "access_denied"),
-        (AnsibleConnectionFailure("Connection timed out"), ConnectionLostError, "connection_lost"),
-        (AnsibleError("you must install the sshpass program"), UnsupportedError, "connection_configuration"),
+        (b" %OS%\n", "not_windows"),
+        (b"", "not_windows"),
+        (AnsibleConnectionFailure("Permission denied (publickey,password)."), "access_denied"),
+        (AnsibleConnectionFailure("Too many authentication failures"), "access_denied"),
+        (AnsibleConnectionFailure("Connection timed out"), "connection_lost"),
+        (AnsibleError("you must install the sshpass program"), "connection_configuration"),
     ],
 )
-def test_anything_else_is_refused(answer: bytes | Exception, kind: type[ChannelError], reason: str) -> None:
-    with pytest.raises(kind) as caught:
+def test_anything_else_is_refused(answer: bytes | Exception, reason: str) -> None:
+    with pytest.raises(ChannelError) as caught:
         open_channel(OneAnswer(answer))
     assert caught.value.reason == reason
     assert "may have finished" not in str(caught.value)
@@ -131,7 +127,7 @@ def test_a_host_that_prints_without_end_is_stopped(tmp_path: Path, monkeypatch: 
     channel = open_channel(connection)
     monkeypatch.setattr(ssh, "OUTPUT_LIMIT", 1 << 20)
     tracemalloc.start()
-    with pytest.raises(OutputLimitError) as caught:
+    with pytest.raises(ChannelError) as caught:
         WindowsHost(channel).ask([("pipes", commands.builtin("ver"))])
     assert tracemalloc.get_traced_memory()[1] < 20 << 20
     tracemalloc.stop()
