@@ -62,12 +62,11 @@ def converge(
         return _read_settled(node, desired, limits)
 
     first = snapshot = read()
-    host_plan = first_plan = _make_plan(desired, snapshot, lock)
-    if settle and not first_plan.steps and snapshot.lock is not None:
+    if settle:
         first = snapshot = _wait_for_lock(node, lock, limits, snapshot, read, report, check=check)
-        host_plan = first_plan = _make_plan(desired, snapshot, lock)
-    steps = list(first_plan.steps)
-    diff = preview(desired, snapshot, first_plan.steps)
+    host_plan = _make_plan(desired, snapshot, lock)
+    steps = list(host_plan.steps)
+    diff = preview(desired, snapshot, host_plan.steps)
     if not steps:
         return ConvergeResult(False, snapshot, (), diff)
     cause: BaseException | None = None
