@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from ..base.decode import SIZE, DecodeError, decode
 from ..base.text import join_lines
@@ -64,13 +64,6 @@ class Answer:
     warnings: tuple[str, ...]
 
 
-class Dynamic(Protocol):
-    """What is used of kubernetes.dynamic.DynamicClient."""
-
-    def request(self, method: str, path: str, body: Any = None, **params: Any) -> Any:
-        """One request; with serialize=False the urllib3 response, unread."""
-
-
 class Transport:
     """Sends requests, and repeats what is safe to repeat until retry_for seconds have passed.
 
@@ -80,7 +73,7 @@ class Transport:
 
     def __init__(
         self,
-        dynamic: Dynamic,
+        dynamic: Any,
         *,
         retry_for: float = 60.0,
         clock: Callable[[], float] = time.monotonic,

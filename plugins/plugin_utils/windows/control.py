@@ -51,12 +51,12 @@ class WaitLimits:
 class ServiceState(parse.ServiceStatus):
     """What one short read finds of the service: its status (0 when there is no service), processes and pipes."""
 
-    processes: tuple[tuple[str, int], ...]
+    processes: tuple[parse.Process, ...]
     pipes: tuple[str, ...]
 
     @property
     def pids(self) -> set[int]:
-        return {pid for dummy, pid in self.processes}
+        return {process.pid for process in self.processes}
 
 
 class Control:
@@ -245,7 +245,9 @@ class Control:
 
     def _build_start_error(self, name: str, current: ServiceState, log_file: str) -> NodeError:
         state = model.STATE_NAMES.get(current.state, "unknown")
-        other_processes = [f"{image} PID {pid}" for image, pid in current.processes if pid != current.pid]
+        other_processes = [
+            f"{process.image} PID {process.pid}" for process in current.processes if process.pid != current.pid
+        ]
         if current.pipes and other_processes:
             return NodeError(
                 "pipes_taken",

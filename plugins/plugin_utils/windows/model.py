@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..base.findings import Finding
+from . import parse
 from .access import AccessList
 from .commands import quote_for_c
-from .parse import find_executable
 
 STOPPED, START_PENDING, STOP_PENDING, RUNNING = 1, 2, 3, 4
 STATE_NAMES = {
@@ -165,7 +165,7 @@ class Service:
 
     @property
     def executable(self) -> str:
-        return find_executable(self.command_line)
+        return parse.find_executable(self.command_line)
 
     @property
     def start_mode(self) -> str:
@@ -174,12 +174,6 @@ class Service:
         return {0: "boot", 1: "system", 3: "demand", 4: "disabled"}.get(
             self.start if self.start is not None else -1, "unknown"
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Process:
-    image: str
-    pid: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +226,7 @@ class HostSnapshot:
     other_services: tuple[tuple[str, str], ...]
     """(name, command line) of further services that run a csi-proxy"""
     rancher: bool
-    processes: tuple[Process, ...]
+    processes: tuple[parse.Process, ...]
     """every process whose image is csi-proxy's (or that of the service's executable)"""
     pipes: tuple[str, ...]
     executable_sha256: str | None

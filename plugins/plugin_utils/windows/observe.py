@@ -240,7 +240,7 @@ def observe(node: WindowsHost, desired: model.Desired, *, with_mounts: bool = Fa
         preferred = [service_name for service_name in catalog.SERVICE_NAMES if service_name in image_paths]
         name = next(iter([*preferred, *filter(_PLAIN_NAME.fullmatch, sorted(image_paths))]), name)
     executable = _find_program(service) if service else parse.find_executable(image_paths.get(name, ""))
-    listed_processes = parse.read_processes(answers.text("processes"))
+    processes = parse.read_processes(answers.text("processes"))
     hashed_path = desired.executable if desired.version else parse.find_marked_path(answers.text("program"))
     path = (_resolve_path(executable) or "").lower()
     elsewhere = bool(executable) and (service is None or path != hashed_path.lower() or not path.endswith("\\" + IMAGE))
@@ -251,10 +251,9 @@ def observe(node: WindowsHost, desired: model.Desired, *, with_mounts: bool = Fa
     hashed, hash_step = (second, "executable") if elsewhere else (answers, "staged" if desired.version else "program")
     if elsewhere:
         service = _read_service(name, second)
-        listed_processes = tuple(dict.fromkeys((*listed_processes, *parse.read_processes(second.text("processes")))))
+        processes = tuple(dict.fromkeys((*processes, *parse.read_processes(second.text("processes")))))
     digest = parse.find_sha256(hashed.text(hash_step))
     image_paths.pop(name, None)
-    processes = tuple(model.Process(image, pid) for image, pid in listed_processes)
     dependents = _find_dependents(registry, name)
     own_values = registry.get(parse.spell_key(model.OWN_KEY), {})
     return model.HostSnapshot(

@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ..base.decode import read_number
 
@@ -50,6 +50,11 @@ class ClockEvent:
     record: int
     at: datetime
     length: timedelta = timedelta()
+
+
+class Process(NamedTuple):
+    image: str
+    pid: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +156,9 @@ def find_marked_path(text: str) -> str:
     return mark[1:].strip() if mark.startswith("*") else ""
 
 
-def read_processes(text: str) -> tuple[tuple[str, int], ...]:
-    """(image, PID) of ``tasklist /fo csv /nh``; the translated sentence for "none" is no quoted line."""
-    return tuple((match[1], int(match[2])) for line in text.splitlines() if (match := _CSV.match(line)))
+def read_processes(text: str) -> tuple[Process, ...]:
+    """The processes that ``tasklist /fo csv /nh`` printed; the translated sentence for "none" is no quoted line."""
+    return tuple(Process(match[1], int(match[2])) for line in text.splitlines() if (match := _CSV.match(line)))
 
 
 def read_names(text: str) -> tuple[str, ...]:

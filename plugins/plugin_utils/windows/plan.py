@@ -332,7 +332,7 @@ def refuse_running_dependents(name: str, running: tuple[str, ...]) -> ChangeRefu
     )
 
 
-def find_foreign_processes(snapshot: HostSnapshot) -> tuple[model.Process, ...]:
+def find_foreign_processes(snapshot: HostSnapshot) -> tuple[parse.Process, ...]:
     """Processes named as csi-proxy that are neither the service's nor known to be left over from it."""
     pids = list_own_pids(snapshot)
     return tuple(process for process in snapshot.processes if process.pid not in pids)

@@ -19,7 +19,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan_inputs im
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Unread
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import Report
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import model, parse
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import plan as windows_plan
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.channel import open_channel
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import (
@@ -62,7 +62,7 @@ def test_a_missing_source_is_called_as_the_inventory_calls_it() -> None:
 
 
 def test_a_service_that_is_stopped_is_not_stopped_again() -> None:
-    left = replace(with_service(CONVERGED, state=model.STOPPED, pid=0), processes=(model.Process("csi-proxy.exe", 7),))
+    left = replace(with_service(CONVERGED, state=model.STOPPED, pid=0), processes=(parse.Process("csi-proxy.exe", 7),))
     planned = windows_plan.plan(replace(WANTED, state="absent"), left)
     assert isinstance(planned, windows_plan.HostPlan)
     (stop,) = [step.description for step in planned.steps if step.kind == "stop"]

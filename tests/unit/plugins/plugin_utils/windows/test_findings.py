@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import findings, model
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import findings, model, parse
 from unit.plugins.plugin_utils.windows.test_plan import CONVERGED, OLDER, WANTED, installed, with_service
 
 HEALTHY = model.StorageState(
@@ -66,7 +66,7 @@ def test_releases_and_rivals() -> None:
     rival = replace(
         with_trouble(),
         other_services=(("csiproxy", "x"),),
-        processes=(*CONVERGED.processes, model.Process("csi-proxy.exe", 9)),
+        processes=(*CONVERGED.processes, parse.Process("csi-proxy.exe", 9)),
     )
     assert ids(rival) == ["CSI-N03", "CSI-N04"]
 

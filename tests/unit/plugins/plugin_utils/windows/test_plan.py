@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog import csi_proxy as catalog
-from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import access, model, plan, prove
+from ansible_collections.kubewin.csi.plugins.plugin_utils.windows import access, model, parse, plan, prove
 from ansible_collections.kubewin.csi.plugins.plugin_utils.windows.errors import ChangeRefusedError
 
 PIPES = catalog.PIPES
@@ -83,7 +83,7 @@ def installed(desired: model.Desired, staged: model.Desired = WANTED, **changes:
     return replace(
         EMPTY,
         service=service(desired),
-        processes=(model.Process("csi-proxy.exe", 100),),
+        processes=(parse.Process("csi-proxy.exe", 100),),
         pipes=PIPES,
         executable_sha256=desired.sha256,
         staged_sha256=desired.sha256 if desired == staged else None,
@@ -234,7 +234,7 @@ def test_steps(found: model.HostSnapshot, steps: list[str]) -> None:
         (
             {},
             replace(
-                with_service(CONVERGED, state=model.STOPPED, pid=0), processes=(model.Process("csi-proxy.exe", 7),)
+                with_service(CONVERGED, state=model.STOPPED, pid=0), processes=(parse.Process("csi-proxy.exe", 7),)
             ),
             "pipes_taken",
         ),
