@@ -148,7 +148,6 @@ class Service:
     state: int
     """0 when the service is registered, but its status could not be read"""
     pid: int
-    win32_exit: int
     start: int | None
     delayed: bool
     command_line: str

@@ -371,7 +371,6 @@ def _read_service(name: str, answers: Answers) -> model.Service | None:
         name=name,
         state=status.state if status else 0,
         pid=status.pid if status else 0,
-        win32_exit=status.win32_exit if status else 0,
         start=parse.read_dword(values.get("start")),
         delayed=parse.read_dword(values.get("delayedautostart")) == 1,
         command_line=text.get("imagepath", ""),

@@ -64,7 +64,6 @@ def service(desired: model.Desired, **changes: Any) -> model.Service:
             name="csi-proxy",
             state=model.RUNNING,
             pid=100,
-            win32_exit=0,
             start=2,
             delayed=False,
             command_line=desired.command_line,
