@@ -292,7 +292,7 @@ def either_copy_of_the_record_is_enough_and_none_is_too_little(lab: Lab, _folder
     first, second = record_paths(lab, story, how.values())
     killed_at(lab, story, "delete_volume", **how)
     lab.api.gone(second)
-    killed_at(lab, story, "release", **how)
+    killed_at(lab, story, "forget", **how)
     lab.api.gone(first)
     killed_at(lab, story, "create_volume", **how)
     for copy in (first, second):

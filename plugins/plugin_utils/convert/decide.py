@@ -159,7 +159,7 @@ def _is_expected_claim(record: ConversionRecord, claim: ConversionClaim) -> bool
 def _handle_missing_volume(record: ConversionRecord) -> do.StopConversion | do.SaveRecord:
     if record.direction == "rollback":
         # A rollback creates it again, from its first step on.
-        return do.SaveRecord(record.move_to("retain"))
+        return do.SaveRecord(record.move_to("quiesce"))
     return do.StopConversion(
         "volume_gone",
         f"PersistentVolume {record.volume} was deleted or is being deleted by another client",
@@ -257,12 +257,13 @@ def _rehearse(record: ConversionRecord, observed: ConversionObservation) -> do.C
     return _check_foreign_objects(record, observed) or _check_claim(record, observed) or do.DryRunVolumes()
 
 
-def _retain(record: ConversionRecord, observed: ConversionObservation) -> do.ConversionMove:
-    if stop := _check_foreign_objects(record, observed) or (
-        record.direction == "forward" and _check_recorded_objects(record, observed)
+def _quiesce(record: ConversionRecord, observed: ConversionObservation) -> do.ConversionMove:
+    """Keep the disk whatever happens to its volume, then stop the workloads."""
+    if move := (
+        _check_foreign_objects(record, observed)
+        or (record.direction == "forward" and _check_recorded_objects(record, observed))
+        or _restore_retain(observed)
     ):
-        return stop
-    if move := _restore_retain(observed):
         return move
     volume = observed.volume
     if volume is not None and observation.PROVISIONER in volume.finalizers and not volume.terminating:
@@ -270,7 +271,9 @@ def _retain(record: ConversionRecord, observed: ConversionObservation) -> do.Con
             f"the provisioner releases PersistentVolume {volume.name} (finalizer {observation.PROVISIONER})",
             "Check the external-provisioner of the driver's controller.",
         )
-    return _advance(record)
+    if record.direction == "rollback" and _is_exchanged(record, observed):
+        return _advance(record)
+    return _ensure_unused(observed) or _advance(record)
 
 
 def _check_recorded_objects(
@@ -283,15 +286,6 @@ def _check_recorded_objects(
     if volume is None or volume.side != "old" or volume.terminating:
         return _handle_missing_volume(record)
     return None
-
-
-def _stop_workloads(record: ConversionRecord, observed: ConversionObservation) -> do.ConversionMove:
-    if record.direction == "forward":
-        if stop := _check_foreign_objects(record, observed) or _check_recorded_objects(record, observed):
-            return stop
-    elif _is_exchanged(record, observed):
-        return _advance(record)
-    return _restore_retain(observed) or _ensure_unused(observed) or _advance(record)
 
 
 def _read_baseline(record: ConversionRecord, observed: ConversionObservation) -> do.ConversionMove:
@@ -320,26 +314,18 @@ def _wait_for_helper(observed: ConversionObservation) -> do.ConversionMove | Non
 
 
 def _delete_volume(record: ConversionRecord, observed: ConversionObservation) -> do.ConversionMove:
-    obsolete = _find_obsolete_volume(record, observed)
-    if obsolete is None or obsolete.terminating:
-        return _advance(record)
-    if stop := _check_foreign_objects(record, observed):
-        return stop
-    if record.direction == "forward" and (stop := _check_claim(record, observed)):
-        return stop
-    if move := _restore_retain(observed) or _ensure_unused(observed):
-        return move
-    return do.DeleteVolume(obsolete)
-
-
-def _release(record: ConversionRecord, observed: ConversionObservation) -> do.ConversionMove:
     volume = _find_obsolete_volume(record, observed)
     if volume is None:
         return _advance(record)
-    if not volume.terminating:
-        return do.SaveRecord(record.move_to("delete_volume"))
+    if not volume.terminating and (
+        stop := _check_foreign_objects(record, observed)
+        or (record.direction == "forward" and _check_claim(record, observed))
+    ):
+        return stop
     if move := _restore_retain(observed) or _ensure_unused(observed):
         return move
+    if not volume.terminating:
+        return do.DeleteVolume(volume)
     finalizers = [name for name in volume.finalizers if name != observation.PROTECTION]
     if unknown := observation.find_unknown_finalizers(finalizers):
         return do.StopConversion(
@@ -477,11 +463,9 @@ def _unlock(record: ConversionRecord, observed: ConversionObservation) -> do.Con
 _STEPS: dict[ConversionStep, Callable[[ConversionRecord, ConversionObservation], do.ConversionMove]] = {
     "lock": _lock,
     "rehearse": _rehearse,
-    "retain": _retain,
-    "quiesce": _stop_workloads,
+    "quiesce": _quiesce,
     "baseline": _read_baseline,
     "delete_volume": _delete_volume,
-    "release": _release,
     "forget": _forget,
     "create_volume": _create_volume,
     "canary": _verify_target,

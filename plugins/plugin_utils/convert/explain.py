@@ -43,11 +43,11 @@ def _describe_step(record: ConversionRecord, step: ConversionStep, final: bool) 
     descriptions: dict[ConversionStep, str] = {
         "lock": f"lock {claim}",
         "rehearse": "check both volumes (under scratch names) and the helper pod by the API server's dry run",
-        "retain": f"set the policy of PersistentVolume {record.volume} to Retain, wait until the provisioner releases it",
-        "quiesce": f"scale to 0: {workloads}; wait until the volume is detached everywhere",
+        "quiesce": f"set the policy of PersistentVolume {record.volume} to Retain, wait until the provisioner releases it; "
+        f"scale to 0: {workloads}; wait until the volume is detached everywhere",
         "baseline": "" if is_rollback else "read all data through a helper pod, for the later comparison",
-        "delete_volume": f"delete the object PersistentVolume {record.volume}; {record.old_handle or record.new_handle} stays",
-        "release": "wait until attacher and provisioner release it, then remove kubernetes.io/pv-protection",
+        "delete_volume": f"delete the object PersistentVolume {record.volume}; {record.old_handle or record.new_handle} stays; "
+        "wait until attacher and provisioner release it, then remove kubernetes.io/pv-protection",
         "forget": "wait until the driver's syncer has deregistered the disk"
         if record.forgets and not is_rollback
         else "",

@@ -120,7 +120,7 @@ class ConversionObserver:
         step = record.step
         helper, node = self._read_helper(record)
         uses: tuple[str, ...] = ()
-        if step in ("quiesce", "baseline", "delete_volume", "release", "canary"):
+        if step in ("quiesce", "baseline", "delete_volume", "canary"):
             helper_node = node if helper else ""
             # Reading all nodes is expensive and unnecessary while another user is known.
             uses = tuple(self._find_users(record, helper_node)) or tuple(

@@ -12,13 +12,13 @@ from typing import Any, Literal, get_args
 
 from ..base.stored import FormatError, read
 
-SCHEMA = 1
+SCHEMA = 2
 
 Direction = Literal["forward", "rollback"]
 Side = Literal["old", "new"]
 ConversionStep = Literal[
-    "lock", "rehearse", "retain", "quiesce", "baseline", "delete_volume", "release", "forget", "create_volume",
-    "canary", "restore", "finish", "unlock", "done",
+    "lock", "rehearse", "quiesce", "baseline", "delete_volume", "forget", "create_volume", "canary", "restore",
+    "finish", "unlock", "done",
 ]  # fmt: skip
 STEPS: tuple[ConversionStep, ...] = get_args(ConversionStep)
 
@@ -106,7 +106,7 @@ class ConversionRecord:
         is nothing to go back from.
         """
         return replace(
-            self, direction="rollback", step="unlock" if self.step == "lock" else "retain", rollback_reason=why
+            self, direction="rollback", step="unlock" if self.step == "lock" else "quiesce", rollback_reason=why
         )
 
     def take_over(self) -> ConversionRecord:

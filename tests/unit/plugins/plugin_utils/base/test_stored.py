@@ -77,7 +77,7 @@ def _describe(kind: Any, *outer: Any) -> str:
 # By what is stored: its form, its version, and the digest of the form that belongs to that version.
 FORMS: dict[str, tuple[Any, int, str]] = {
     "journal": (journal.Journal, journal.SCHEMA, "5613e82ab2cb29e6"),
-    "conversion": (record.ConversionRecord, record.SCHEMA, "b8001b7626739cca"),
+    "conversion": (record.ConversionRecord, record.SCHEMA, "7765c5bb712bc346"),
     "baseline": (manifest.Manifest, manifest.SCHEMA, "0007d64db5742cab"),
     "inventory": (observation.Observation, observation.SCHEMA, "dbde5a9499d21045"),
     "snapshot": (snapshot.Snapshot, snapshot.SNAPSHOT_VERSION, "c2718bfa069d29c7"),

@@ -60,7 +60,7 @@ def test_alone_it_ends_converted_wherever_it_dies(*, attaches: bool, forgets: bo
     ours = {name for name in found.events if name.startswith("first: ")}
     assert {"first: DeleteVolume at delete_volume", "first: CreateVolume at create_volume"} <= ours
     assert "first: SetPolicy at finish" in ours
-    assert "first: DropProtection at release" in ours
+    assert "first: DropProtection at delete_volume" in ours
     # The only state in which a policy Delete takes effect, and neither volume is ever in it.
     assert not {name for name in found.events if name.endswith("is Released")}
 
@@ -146,7 +146,9 @@ def broken(*users: str, **how: object) -> str:
 
 def test_without_retain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decide, "_restore_retain", lambda _observed: None)
-    monkeypatch.setitem(decide._STEPS, "retain", lambda record, _observed: decide._advance(record))
+    monkeypatch.setitem(
+        decide._STEPS, "quiesce", lambda record, observed: decide._ensure_unused(observed) or decide._advance(record)
+    )
     assert broken() == "old is deleted while its policy is Delete"
 
 

@@ -46,7 +46,7 @@ def test_it_is_read_as_it_was_written() -> None:
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        ({"schema": 2}, "its schema version is 2"),
+        ({"schema": 3}, "its schema version is 3"),
         ({"step": "sideways"}, r"Invalid enum value 'sideways' - at `\$.step`"),
         ({"run": ""}, "run is ''"),
         ({"key": ""}, "key is ''"),
@@ -175,4 +175,4 @@ def test_until_it_is_final_the_plan_has_the_commands_to_roll_back_and_to_finish(
 
 def test_without_a_lock_there_is_nothing_to_roll_back() -> None:
     assert record().roll_back("asked").step == "unlock"
-    assert record().advance().roll_back("asked").step == "retain"
+    assert record().advance().roll_back("asked").step == "quiesce"
