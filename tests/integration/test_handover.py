@@ -224,9 +224,8 @@ def test_a_plugin_of_theirs_that_does_not_start_gives_the_node_back_to_ours(take
         else:
             for seconds in longer(2):
                 made = steps(taken_over, "to_platform", timeout=seconds)
-                made.begin(made.read_plan())
                 with pytest.raises(ClusterError) as failed:
-                    made.hand_over_node(made.read_plan(), "win-1")
+                    made.hand_over_node("win-1")
                 message = str(failed.value)
                 # Otherwise the time was over before ours had left.
                 if "is still on win-1" not in message:
@@ -240,8 +239,6 @@ def test_a_plugin_of_theirs_that_does_not_start_gives_the_node_back_to_ours(take
 
 
 def test_a_hand_over_that_is_ended_from_outside_gives_the_node_back_to_ours(taken_over: Lab, tmp_path: Path) -> None:
-    made = steps(taken_over, "to_platform")
-    made.begin(made.read_plan())
     options = {"driver": "vsphere", "direction": "to_platform", "timeout": 600}
     task = {"kubewin.csi.handover": {**options, "kubeconfig": taken_over.state.kubeconfigs["kubewin"]}}
     python = {"ansible_python_interpreter": "{{ ansible_playbook_python }}"}
@@ -277,8 +274,7 @@ def test_interrupted_after_the_first_node_it_continues_and_removes_ours(
             # Their pod here would never notice that ours took its sockets along.
             made = steps(taken_over, "to_platform", restart_pod=True)
             with taken_over.settings(liveness_delay=600.0):
-                made.begin(made.read_plan())
-                made.hand_over_node(made.read_plan(), "win-1")
+                made.hand_over_node("win-1")
             cordon = {"metadata": {"annotations": {"kubewin.io/cordoned": "its node plugin is handed over"}}}
             taken_over.api.patch(
                 "/api/v1/nodes/win-1?fieldManager=kubewin.csi", {**cordon, "spec": {"unschedulable": True}}
@@ -406,9 +402,9 @@ def test_upstreams_own_is_replaced_only_by_name_and_an_interrupted_run_continues
             )  # fmt: skip
         else:
             made = steps(cleared, "to_kubewin", name)
-            made.begin(made.read_plan())
+            made.adopt_pods()
             for node in NODES:
-                made.hand_over_node(made.read_plan(), node)
+                made.hand_over_node(node)
         assert "is not finished" in planned(connect(cleared.state.kubeconfigs["kubewin"]), CLUSTER_ONLY).refusal
 
         run = hand_over(cleared, "to_kubewin", kubewin_replace=name)
@@ -445,13 +441,13 @@ def test_a_charts_plugin_with_labels_of_its_own_is_replaced_too(cleared: Lab) ->
         made = steps(cleared, "to_kubewin", f"vmware-system-csi/{name}")
         made.require_permissions(made.read_plan())
         with pytest.raises(ClusterError, match="cannot delete daemonsets"):
-            made.begin(made.read_plan())
+            made.adopt_pods()
         with changed(cleared, "kubewin-csi-handover", lambda rules: [*rules, own_name]):
-            assert made.begin(made.read_plan())
+            made.adopt_pods()
             # Killed here, the next run would find the same two nodes.
             assert made.read_plan().nodes == NODES
             for node in NODES:
-                made.hand_over_node(made.read_plan(), node)
+                made.hand_over_node(node)
             made.finish(made.read_plan())
         replaced_by_ours(cleared, theirs)
         assert made.read_plan().nodes == ()

@@ -23,7 +23,7 @@ from ...kube.errors import ClusterError
 from ...kube.fencing import Reference
 from ...kube.holder import identify_process
 from ...kube.kinds import Kind
-from ...kube.labels import CORDONED, HANDOVER, MANAGED_BY, MANAGER, PART_OF, build_selector
+from ...kube.labels import CORDONED, MANAGED_BY, MANAGER, PART_OF, build_selector
 from ...kube.lease import Lease, LeaseSubject
 from ...kube.modify import modify
 from ...kube.node import ObservedNode
@@ -182,10 +182,8 @@ class HandoverExecutor:
         """
 
         def patch(live: Object) -> Object:
-            begun = HANDOVER in (live["metadata"].get("annotations") or {})
-            if begun and set(list_excluded_nodes(live)) == set(nodes) and WaitingNode.from_object(live) == waiting:
-                return {}
-            return make_exclusion_patch(live, nodes, waiting)
+            unchanged = set(list_excluded_nodes(live)) == set(nodes) and WaitingNode.from_object(live) == waiting
+            return {} if unchanged else make_exclusion_patch(live, nodes, waiting)
 
         metadata = self.read_own_daemon_set()["metadata"]
         name, namespace = metadata["name"], metadata["namespace"]

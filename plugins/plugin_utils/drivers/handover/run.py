@@ -24,7 +24,7 @@ from ..rollout.evaluate import Evaluation, GateRules
 from ..rollout.gate import wait_for_gate
 from ..rollout.observe import RolloutTarget, RolloutView
 from .apply import HandoverExecutor, make_handover_lease
-from .decide import Handover, WaitingNode, list_excluded_nodes, plan_handover
+from .decide import Handover, HandoverSide, WaitingNode, list_excluded_nodes, plan_handover
 
 # What volumes, claims and any node plugin of the driver stand on: it stays when ours goes.
 KEPT_KINDS = (kinds.STORAGE_CLASS, kinds.CSI_DRIVER, kinds.CONFIG_MAP)
@@ -82,19 +82,21 @@ class HandoverRun:
     def hand_over_all(self) -> tuple[bool, list[str]]:
         """Hand all Nodes over; returns as `finish` does. The client is bound to the Lease."""
         plan = self.read_plan()
-        changed = self.begin(plan)
+        changed = bool(plan.nodes)
+        if changed and self._options["direction"] == "to_kubewin":
+            self.adopt_pods()
         for node in plan.nodes:
-            changed = self._hand_over(node) or changed
+            self._hand_over(node)
         for node in self._executor.list_cordoned_nodes():
             changed = self._executor.uncordon(node) or changed
         finished, kept = self.finish(self.read_plan())
         return changed or finished, kept
 
-    def _hand_over(self, node: str) -> bool:
+    def _hand_over(self, node: str) -> None:
         """Hand one Node over, cordoned. A failure leaves it cordoned if its former plugin cannot be restored."""
         try:
             self._executor.quiesce(node)
-            changed = self.hand_over_node(self.read_plan(), node)
+            self.hand_over_node(node)
         except ClusterError as error:
             stays = ""
             if self._options["direction"] == "to_platform" or error.reason == "busy":
@@ -104,7 +106,6 @@ class HandoverRun:
                 stays = " It stays cordoned until a run succeeds."
             raise ClusterError(f"Node {node}: {error}{stays}", error.reason, error.status) from error
         self._executor.uncordon(node)
-        return changed
 
     def read_plan(self) -> Handover:
         plan = plan_handover(self._options["direction"], self._executor.observe(), self._options["replace"])
@@ -112,32 +113,25 @@ class HandoverRun:
             raise ClusterError(f"{self._driver.title} is not handed over: {plan.refusal}", "handover_refused")
         return plan
 
-    def begin(self, plan: Handover) -> bool:
-        """Prepare; whether anything was changed. No node loses its plugin by it."""
-        if not plan.nodes:
-            return False
-        if self._options["direction"] == "to_platform":
-            before = self._executor.read_own_daemon_set()
-            return self._executor.exclude_nodes(list_excluded_nodes(before), WaitingNode.from_object(before))
+    def adopt_pods(self) -> None:
+        """Install our DaemonSet in place of the other one, whose pods it adopts: no node loses its plugin."""
         namespace, dummy, name = self._options["replace"].partition("/")
         self._executor.orphan_pods(namespace, name, time.monotonic() + self._options["timeout"])
         self._executor.label_replaced_pods()
-        return Applier(self._client).apply(self._definitions).changed or plan.other is not None
+        Applier(self._client).apply(self._definitions)
 
-    def hand_over_node(self, plan: Handover, node: str) -> bool:
-        """Hand one Node over; whether there was anything to do."""
+    def hand_over_node(self, node: str) -> None:
+        """Hand one Node over, unless it is done."""
+        plan = self.read_plan()
         if node not in plan.nodes:
-            return False
-        if self._options["direction"] == "to_platform":
-            self._hand_to_platform(plan, node)
-        else:
+            return
+        if self._options["direction"] == "to_kubewin":
             self._hand_to_kubewin(node)
-        return True
+        elif plan.other is not None:
+            self._hand_to_platform(plan.other, node)
 
-    def _hand_to_platform(self, plan: Handover, node: str) -> None:
-        if plan.other is None:
-            raise ClusterError("no DaemonSet to hand over to", "handover_refused")
-        theirs = self._executor.read_daemon_set(plan.other.namespace, plan.other.name)
+    def _hand_to_platform(self, other: HandoverSide, node: str) -> None:
+        theirs = self._executor.read_daemon_set(other.namespace, other.name)
         own_plugin = self._executor.read_own_daemon_set()
         before = tuple(name for name in list_excluded_nodes(own_plugin) if name != node)
         # Looked at before it is sent away, which may be done at once.
