@@ -33,11 +33,9 @@ from ..plugin_utils.kube.errors import ClusterError
 from ..plugin_utils.kube.holder import identify_run
 from ..plugin_utils.kube.lease import read_uptime
 from ..plugin_utils.preflight.report import ReadinessOptions, report_readiness
-from ..plugin_utils.upgrade.decide import DelegatedStep
 from ..plugin_utils.upgrade.lease_keeper import release_keeper, start_keeper
 from ..plugin_utils.upgrade.observation import TAINT
-from ..plugin_utils.upgrade.play import DataComparison, UpgradeSteps
-from ..plugin_utils.upgrade.run import Upgrade
+from ..plugin_utils.upgrade.run import DataComparison, Upgrade
 from ..plugin_utils.verify.plan import parse_request
 from ..plugin_utils.verify.run import Verification
 
@@ -100,21 +98,20 @@ class ActionModule(ClusterAction):
             options = {**options, **options["plan"]["options"], **step_options}
         self._options, self._client = options, self.connect(options)
         holder = identify_run()
-        upgrade = self._upgrade = Upgrade(self._client, options, holder, self.show, self._check_nodes)
-        steps = UpgradeSteps(upgrade, self, options)
+        upgrade = Upgrade(self._client, options, holder, self)
         try:
             if step == "prepare" or self.check_mode:
-                steps.plan(check_mode=self.check_mode)
+                upgrade.plan(check_mode=self.check_mode)
             if not self.check_mode:
-                with self._hold_lease(holder, steps):
-                    getattr(steps, step)()
+                with self._hold_lease(holder, upgrade):
+                    getattr(upgrade, step)()
         except (TaskError, Interrupted) as error:
-            self.result |= shorten(serialize_known(steps.result))
+            self.result |= shorten(serialize_known(upgrade.result))
             if isinstance(error, ClusterError) and upgrade.journal_store.written:
                 text = f"{error} The state of each node is in {upgrade.journal_store.location}. Run again to continue."
                 raise TaskError(text, error.reason) from None
             raise
-        self.result |= serialize_known(steps.result)
+        self.result |= serialize_known(upgrade.result)
         if step == "prepare" or self.check_mode:
             self.result["options"] = {name: options[name] for name in self.argument_spec}
         for text in upgrade.journal_store.warnings:
@@ -123,21 +120,21 @@ class ActionModule(ClusterAction):
         self.result["proceed"] = True
 
     @contextlib.contextmanager
-    def _hold_lease(self, holder: str, steps: UpgradeSteps) -> Iterator[None]:
+    def _hold_lease(self, holder: str, upgrade: Upgrade) -> Iterator[None]:
         """Hold the run's Lease. Between its steps a program beside the run renews it; the last one gives it back.
 
         After an error it is given back too, unless a write may still arrive: then it expires, so that the write meets it.
         """
         # Ansible makes this folder for each run, and removes it at its end.
-        lease, path = self._upgrade.lease, os.path.join(vars(constants)["DEFAULT_LOCAL_TMP"], "kubewin-lease")
+        lease, path = upgrade.lease, os.path.join(vars(constants)["DEFAULT_LOCAL_TMP"], "kubewin-lease")
         release_keeper(path)
-        self._upgrade.take_lease()
+        upgrade.take_lease()
         try:
             yield
         except BaseException:
-            lease.end(unanswered=self._upgrade.has_unanswered_writes)
+            lease.end(unanswered=upgrade.has_unanswered_writes)
             raise
-        if steps.over:
+        if upgrade.over:
             lease.end()
             return
         began = read_uptime()
@@ -216,21 +213,6 @@ class ActionModule(ClusterAction):
     def _list_drivers(self) -> list[str]:
         """The drivers that you name, else the installed ones."""
         return list(self._options["drivers"] or find_node_plugins(self._client))
-
-    def _check_nodes(self, kind: DelegatedStep, nodes: Sequence[str]) -> Mapping[str, str]:
-        """Run the gate or the verification on each node; by node why it failed, empty if it passed."""
-        results = {}
-        for node in nodes:
-            try:
-                if kind == "gate":
-                    self.wait_for_drivers([node])
-                else:
-                    self.verify([node])
-            except TaskError as error:
-                results[node] = str(error)
-            else:
-                results[node] = ""
-        return results
 
 
 def describe_result(variables: Mapping[str, Any]) -> str:

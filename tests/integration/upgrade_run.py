@@ -10,12 +10,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.action.upgrade import ActionModule
+from ansible_collections.kubewin.csi.plugins.plugin_utils.base.errors import TaskError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import Decision
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.run import Check, Upgrade
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Journal
+from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.run import Upgrade
 from integration.kube import connect
 from integration.playbooks import ROOT
 
@@ -25,37 +27,49 @@ ARGUMENT_SPEC = ActionModule.argument_spec
 def upgrade_call(
     kubeconfig: str,
     notify: Callable[[str], None] = lambda _line: None,
-    check: Check = lambda _kind, nodes: dict.fromkeys(nodes, ""),
+    check: Callable[[str], None] = lambda _kind: None,
     *,
     holder: str = "",
     **options: Any,
 ) -> Upgrade:
-    """The steps of a run in this process."""
-    defaults = {key: option.get("default") for key, option in ARGUMENT_SPEC.items()}
-    return Upgrade(connect(kubeconfig), {**defaults, **options}, holder or identify_process(os.getpid()), notify, check)
+    """The steps of a run in this process. check: called with "gate" and "verify" in place of these."""
+    options = {**{key: option.get("default") for key, option in ARGUMENT_SPEC.items()}, "data": False, **options}
+    features: Any = SimpleNamespace(
+        show=notify,
+        wait_for_drivers=lambda _nodes: check("gate"),
+        verify=lambda _nodes, move=False: None if move else check("verify"),
+    )
+    return Upgrade(connect(kubeconfig), options, holder or identify_process(os.getpid()), features)
 
 
-def follow(upgrade: Upgrade) -> Decision:
-    """Upgrade every node that is left; the Lease is given back."""
+def follow(upgrade: Upgrade) -> Journal:
+    """Upgrade every node that is left; the journal then. The Lease is given back."""
     upgrade.take_lease()
     try:
-        return upgrade.follow()
+        upgrade.follow()
+    except TaskError as error:
+        if error.reason != "stopped":
+            raise
     finally:
         upgrade.lease.end()
+    journal = upgrade.journal_store.read()
+    assert journal is not None
+    return journal
 
 
 def upgrade_nodes(kubeconfig: str, **options: Any) -> None:
     """Upgrade nodes from the first step to the last."""
-    upgrade = upgrade_call(kubeconfig, **options)
+    nodes = options["nodes"]
+    upgrade = upgrade_call(kubeconfig, **options, batch=nodes, results=dict.fromkeys(nodes, ""))
     upgrade.take_lease()
     try:
         if options.get("hook") == "tasks":
-            upgrade.begin(options["nodes"])
-            decision = upgrade.finish(dict.fromkeys(options["nodes"], ""))
+            upgrade.begin()
+            upgrade.finish()
         else:
-            decision = upgrade.follow()
-        assert decision.journal.state == "finished", decision
-        upgrade.record_end(decision.journal, ())
+            upgrade.follow()
+        assert upgrade.result.outcome == "finished", upgrade.result
+        upgrade.end()
     finally:
         upgrade.lease.end()
 

@@ -21,7 +21,6 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import Clu
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.holder import identify_process
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.decide import ChangeObject
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.journal import Journal, UpgradeTarget
-from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.play import UpgradeSteps
 from ansible_collections.kubewin.csi.plugins.plugin_utils.upgrade.run import Upgrade
 from unit.plugins.plugin_utils.kube.fakes import ApiError, ObjectStore, Response, client_of
 
@@ -73,9 +72,8 @@ def test_the_lease_stays_while_a_write_of_a_failed_step_may_arrive(lost: bool, m
     action = make(None, None, None, None, None, None)
     action._options = {**options, "kubeconfig": "", "context": "", "host": ""}
     holder = identify_process(os.getpid())
-    action._upgrade = upgrade = Upgrade(client_of(store), options, holder, lambda _line: None, lambda *_step: {})
-    steps = UpgradeSteps(upgrade, action, options)
-    with pytest.raises(ClusterError), action._hold_lease(holder, steps):
+    upgrade = Upgrade(client_of(store), options, holder, action)
+    with pytest.raises(ClusterError), action._hold_lease(holder, upgrade):
         upgrade.executor.execute(ChangeObject("cordon", "win-1", Journal("nine", "tasks", UpgradeTarget(), "", ())))
     assert any("/leases/" in path for path in store.things) == lost
 
