@@ -267,8 +267,7 @@ options:
 journal:
   description:
     - Every node's entry, with C(node), C(batch), C(step), C(since), C(failed), C(why), C(by_itself) and more.
-    - C(step) is one of V(waiting), V(cordon), V(drain), V(allow), V(hook), V(wait_ready), V(gate), V(verify), V(uncordon), V(workloads) and
-      V(done).
+    - C(step) is one of V(waiting), V(cordon), V(drain), V(allow), V(hook), V(wait_ready), V(gate), V(verify), V(workloads) and V(done).
   returned: after the journal was read
   type: list
   elements: dict

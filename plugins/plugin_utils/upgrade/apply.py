@@ -221,6 +221,6 @@ def _build_patch(node: Object, action: ChangeObject) -> Object:
     patch = plan_uncordon(node, journal.mark)
     if tainted:
         patch.setdefault("spec", {})["taints"] = [taint for taint in taints if taint["key"] != TAINT]
-    if journal.hook == "wmco" and labels.get(ALLOW) == "true" and journal.find_entry(action.node).step == "uncordon":
+    if journal.hook == "wmco" and labels.get(ALLOW) == "true" and journal.find_entry(action.node).step == "workloads":
         patch.setdefault("metadata", {})["labels"] = {ALLOW: None}
     return patch

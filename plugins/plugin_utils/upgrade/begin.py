@@ -181,7 +181,7 @@ def resume(
             )
             journal = journal.put(replace(retried, failed="", why="", began=format_time(current_time)), current_time)
     for name in find_left_cordoned(journal, observed.nodes):
-        uncordoned = journal.find_entry(name).move_to("uncordon", current_time, "cordoned again after it was done")
+        uncordoned = journal.find_entry(name).move_to("workloads", current_time, "cordoned again after it was done")
         journal = journal.put(replace(uncordoned, began=format_time(current_time)), current_time)
     for name in confirmed:
         if name not in journal.confirmed:

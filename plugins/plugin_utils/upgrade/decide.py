@@ -133,8 +133,8 @@ def select_nodes_to_read(journal: Journal, nodes: Mapping[str, UpgradeNode], onl
 
 
 def select_workloads_to_read(journal: Journal) -> tuple[UpgradeWorkload, ...]:
-    uncordoned = [entry for entry in journal.nodes if entry.step in ("uncordon", "workloads")]
-    return tuple(dict.fromkeys(workload for entry in uncordoned for workload in entry.workloads))
+    waiting = [entry for entry in journal.nodes if entry.step == "workloads"]
+    return tuple(dict.fromkeys(workload for entry in waiting for workload in entry.workloads))
 
 
 def record_external_changes(journal: Journal, observed: UpgradeObservation) -> Journal:
@@ -345,8 +345,7 @@ class _NodeDecider:
             "allow": self._allow,
             "gate": self._check_gate,
             "verify": lambda _node: self._delegate("verify"),
-            "uncordon": self._remove_cordon,
-            "workloads": self._wait_for_workloads,
+            "workloads": self._open_to_workloads,
         }[entry.step](node)
 
     # The steps
@@ -443,20 +442,17 @@ class _NodeDecider:
             )  # fmt: skip
         return self._delegate("gate")
 
-    def _remove_cordon(self, node: UpgradeNode) -> ChangeObject | DelegateStep | ObserveAgain:
-        if self.has_our_cordon(node):
-            return self._do("uncordon")
-        return self._move_to("workloads")
-
     def has_our_cordon(self, node: UpgradeNode) -> bool:
         """Whether our cordon or taint repels workloads, or a label of WMCO would let its next upgrade begin unasked."""
         return (
             _has_our_mark(self.journal, node)
             or node.tainted
-            or (self.journal.hook == "wmco" and node.allowed and self.entry.step == "uncordon")
+            or (self.journal.hook == "wmco" and node.allowed and self.entry.step == "workloads")
         )
 
-    def _wait_for_workloads(self, node: UpgradeNode) -> ChangeObject | DelegateStep | ObserveAgain:
+    def _open_to_workloads(self, node: UpgradeNode) -> ChangeObject | DelegateStep | ObserveAgain:
+        if self.has_our_cordon(node):
+            return self._do("uncordon")
         missing = [detail for workload in self.entry.workloads if (detail := self._describe_missing_pods(workload))]
         if node.in_tree and (self.journal.hook == "wmco" or self.journal.target.kubelet):
             missing.append(f"attached in-tree: {', '.join(node.in_tree[:3])}")

@@ -19,8 +19,7 @@ _STEP_DESCRIPTIONS = {
     "wait_ready": "Ready again",
     "gate": "checked by the gate",
     "verify": "a volume verified",
-    "uncordon": "uncordoned",
-    "workloads": "its workloads awaited",
+    "workloads": "uncordoned, then its workloads awaited",
 }
 
 # How a node is left that failed while this was done.

@@ -15,19 +15,19 @@ from ..base.findings import Finding
 from ..base.stored import FormatError, read
 from .snapshot import ClaimedVolume
 
-SCHEMA = 2
+SCHEMA = 3
 
 Hook = Literal["none", "tasks", "wmco"]
 UpgradeStep = Literal[
-    "waiting", "cordon", "drain", "allow", "hook", "wait_ready", "gate", "verify", "uncordon", "workloads", "done"
+    "waiting", "cordon", "drain", "allow", "hook", "wait_ready", "gate", "verify", "workloads", "done"
 ]
 State = Literal["open", "paused", "stopped", "finished"]
 
 # Steps of a node with each hook. cordon: a cordon of ours, or with WMCO, which uncordons by itself, a taint of ours.
 STEPS_BY_HOOK: Mapping[Hook, tuple[UpgradeStep, ...]] = {
-    "none": ("waiting", "cordon", "drain", "wait_ready", "gate", "verify", "uncordon", "workloads", "done"),
-    "tasks": ("waiting", "cordon", "drain", "hook", "wait_ready", "gate", "verify", "uncordon", "workloads", "done"),
-    "wmco": ("waiting", "cordon", "allow", "wait_ready", "gate", "verify", "uncordon", "workloads", "done"),
+    "none": ("waiting", "cordon", "drain", "wait_ready", "gate", "verify", "workloads", "done"),
+    "tasks": ("waiting", "cordon", "drain", "hook", "wait_ready", "gate", "verify", "workloads", "done"),
+    "wmco": ("waiting", "cordon", "allow", "wait_ready", "gate", "verify", "workloads", "done"),
 }
 DRAINING: frozenset[UpgradeStep] = frozenset({"cordon", "drain"})
 
@@ -41,7 +41,6 @@ _STEP_STATES: Mapping[UpgradeStep, str] = {
     "wait_ready": "waits until it is Ready",
     "gate": "is checked by the gate",
     "verify": "is verified with a volume",
-    "uncordon": "is being uncordoned",
     "workloads": "waits for its workloads",
     "done": "is done",
 }

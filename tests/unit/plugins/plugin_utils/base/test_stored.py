@@ -76,7 +76,7 @@ def _describe(kind: Any, *outer: Any) -> str:
 
 # By what is stored: its form, its version, and the digest of the form that belongs to that version.
 FORMS: dict[str, tuple[Any, int, str]] = {
-    "journal": (journal.Journal, journal.SCHEMA, "5613e82ab2cb29e6"),
+    "journal": (journal.Journal, journal.SCHEMA, "381a95b7c518f04d"),
     "conversion": (record.ConversionRecord, record.SCHEMA, "7765c5bb712bc346"),
     "baseline": (manifest.Manifest, manifest.SCHEMA, "0007d64db5742cab"),
     "inventory": (observation.Observation, observation.SCHEMA, "dbde5a9499d21045"),

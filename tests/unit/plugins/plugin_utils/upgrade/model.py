@@ -348,7 +348,7 @@ class World:
         box.tainted, box.tainted_for = False, ""
         if box.cordoned_for == journal.mark:
             box.cordoned, box.cordoned_for = False, ""
-        if journal.find_entry(name).step == "uncordon":
+        if journal.find_entry(name).step == "workloads":
             box.allowed = False
 
     def _evict(self, uid: str) -> None:

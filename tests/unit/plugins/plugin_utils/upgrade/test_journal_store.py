@@ -141,7 +141,7 @@ def test_a_run_that_was_taken_over_writes_nothing_more() -> None:
     assert over.value.reason == "taken_over"
 
 
-@pytest.mark.parametrize("change", [{"generation": 2, "new": True}, {"schema": 3}])
+@pytest.mark.parametrize("change", [{"generation": 2, "new": True}, {"schema": 4}])
 def test_a_run_that_a_later_release_took_over_writes_nothing_more(change: dict[str, Any]) -> None:
     store = ObjectStore()
     pages = JournalStore(client_of(store), "kubewin", "first")
@@ -170,7 +170,7 @@ def test_an_unreadable_journal_of_another_upgrade_is_a_warning() -> None:
     assert other.find_unfinished() == []
     place = "ConfigMap kubewin/kubewin-upgrade-first"
     assert other.warnings == [
-        f"{place} may be the journal of an unfinished upgrade, and cannot be read: its schema version is 99, expected 2: a later "
+        f"{place} may be the journal of an unfinished upgrade, and cannot be read: its schema version is 99, expected 3: a later "
         "release wrote it; run that release"
     ]
     assert other.find_unfinished() == []

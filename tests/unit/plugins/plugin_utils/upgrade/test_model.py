@@ -326,7 +326,8 @@ def test_a_finished_node_cordoned_by_a_late_write_is_uncordoned_by_the_next_run(
     decision = world.run(pause)
     assert decision.journal.state == "finished"
     assert any(
-        f"{name}: is being uncordoned" in line and "cordoned again after" in line for line in decision.journal.happened
+        f"{name}: waits for its workloads" in line and "cordoned again after" in line
+        for line in decision.journal.happened
     )
     world.converged()
 
@@ -348,7 +349,7 @@ def test_uncordon_removes_the_annotation_also_if_a_user_removed_the_cordon() -> 
     journal = world.run().journal
     world.boxes["win-1"].cordoned_for = journal.mark
     decision = decide(
-        journal.put(journal.find_entry("win-1").move_to("uncordon", world.now), world.now), world.see(), UpgradeRules()
+        journal.put(journal.find_entry("win-1").move_to("workloads", world.now), world.now), world.see(), UpgradeRules()
     )
     assert isinstance(decision, ChangeObject)
     assert (decision.kind, decision.node) == ("uncordon", "win-1")
