@@ -15,7 +15,7 @@ from ..kube.store import ConfigMaps, TooLargeError
 from .manifest import Manifest, from_json, summarize
 
 PART = "workload-data"
-KEY = "baseline.jsonl"
+KEY = "baseline.json"
 # Which set a baseline belongs to, as a label.
 SET = "kubewin.io/baseline-set"
 

@@ -12,9 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from ..base.decode import read_json
 from ..base.grouped import group_values
-from ..base.stored import FormatError, restore, serialize
+from ..base.stored import read, serialize
 
 SCHEMA = 1
 # Known without reading.
@@ -97,24 +96,15 @@ class Manifest:
         return tuple(entry for entry in self.entries if entry.kind == "file")
 
     def to_json(self) -> str:
-        """Serialize the manifest, one line for each entry, without empty fields."""
-        head = {"schema": SCHEMA, "gaps": [], **_drop_empty(replace(self, entries=()))}
-        lines = [head, *(_drop_empty(entry) for entry in self.entries)]
-        return "".join(json.dumps(line) + "\n" for line in lines)
+        """Serialize the manifest without empty fields."""
+        head, entries = _drop_empty(replace(self, entries=())), [_drop_empty(entry) for entry in self.entries]
+        return json.dumps({"schema": SCHEMA, **head, "entries": entries})
 
 
 def from_json(text: str) -> Manifest:
     """Read what to_json wrote. Raises FormatError."""
-    try:
-        head, *entries = (read_json(line) for line in text.splitlines())
-        if (schema := head.pop("schema")) != SCHEMA:
-            raise FormatError(f"it has schema {schema!r}, expected {SCHEMA}")
-        manifest: Manifest = restore(Manifest, {**head, "entries": entries})
-        return manifest
-    except FormatError:
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise FormatError(f"it is not a manifest of a volume ({type(error).__name__}: {error})") from error
+    manifest: Manifest = read(Manifest, text, SCHEMA)
+    return manifest
 
 
 def _drop_empty(record: Any) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def test_a_baseline_that_cannot_be_read_is_named() -> None:
     baselines = Baselines(client_of(store), "kubewin", "nine")
     baselines.write(CLAIM, KEPT, ())
     (path,) = store.things
-    store.request("PATCH", path, {"metadata": {}, "data": {"baseline.jsonl": "{"}})
+    store.request("PATCH", path, {"metadata": {}, "data": {"baseline.json": "{"}})
     message = r"the baseline of shop/data cannot be read: ConfigMap kubewin/kubewin-data-\w+: it is .*forget=true"
     with pytest.raises(ClusterError, match=message) as unreadable:
         baselines.read(CLAIM)

@@ -38,9 +38,7 @@ KEPT = Manifest(
 
 
 def test_a_manifest_read_from_its_file_is_unchanged() -> None:
-    text = KEPT.to_json()
-    assert from_json(text) == KEPT
-    assert len(text.splitlines()) == 1 + len(KEPT.entries)
+    assert from_json(KEPT.to_json()) == KEPT
     assert summarize_counts(KEPT) == {"files": 2, "bytes": 7, "read_files": 1, "read_bytes": 3}
     assert "2 files with 7 bytes, 1 of them read, 1 folders could not be listed" in describe_manifest(KEPT)
 
