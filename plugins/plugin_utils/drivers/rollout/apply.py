@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...base.decode import DecodeError, read_object
-from ...base.waiting import render_progress, spell
+from ...base.waiting import WaitCondition, Waits, spell
 from ...kube import kinds
 from ...kube.apply import Applier
 from ...kube.client import Client
@@ -31,7 +31,7 @@ from ...kube.modify import modify
 from ...kube.pod import PodFacts
 from .decide import NO_NODE, RollOptions, RollState, RollStep, decide, find_state
 from .evaluate import Evaluation, GateRules, evaluate
-from .gate import REPORT_INTERVAL, watch_rollout
+from .gate import watch_rollout
 from .observe import RolloutView
 from .snapshot import hash_template, list_own_revisions, read_revision_hash, read_template
 
@@ -92,7 +92,7 @@ def roll_pods(
     since: dict[str, float] = {}
     deleted: set[str] = set()
     replaced: list[str] = []
-    progress = _Progress(notify, options, clock)
+    waits, began, done = Waits(notify, clock), clock(), -1
     for picture in watch_rollout(view):
         evaluation, evaluated_at = evaluate(picture, rules), clock()
         state = find_state(picture, evaluation, options, frozenset(deleted))
@@ -107,7 +107,10 @@ def roll_pods(
             evaluation = evaluate(explained, rules)
             state = find_state(explained, evaluation, options, frozenset(deleted))
             step = decide(explained, evaluation, state, options, waited)
-        progress.report(state, evaluation, waited)
+        if done != len(state.done):
+            done, count = len(state.done), len(state.order) + len(state.down)
+            notify(f"{spell(evaluated_at - began)}: {done} of {count} nodes have the new plugin")
+        waits.report(*_list_waits(evaluation, state, options, waited))
         if step.kind == "replace":
             deleted_pods = [pod for pod in step.pods if delete(pod)]
             deleted.update(pod.uid for pod in deleted_pods)
@@ -117,40 +120,16 @@ def roll_pods(
     raise AssertionError("a rollout is watched until it ends")
 
 
-class _Progress:
-    """Reports Nodes whose state changed, and now and then what is waited for."""
-
-    def __init__(self, notify: Notify, options: RollOptions, clock: Callable[[], float]) -> None:
-        self._notify, self._options, self._clock = notify, options, clock
-        self._began = self._said = clock()
-        self._known: dict[str, str] = {}
-
-    def report(self, state: RollState, evaluation: Evaluation, waited: Mapping[str, float]) -> None:
-        now, states = self._clock(), {name: state.of_node(name) for name in (*state.order, *state.down)}
-        changed = [name for name, word in states.items() if self._known.get(name, "old") != word]
-        removed_nodes = sorted(self._known.keys() - states.keys())
-        if not changed and not removed_nodes and now - self._said < REPORT_INTERVAL:
-            return
-        self._said, self._known = now, states
-        done = sum(word == "done" for word in states.values())
-        self._notify(f"{spell(now - self._began)}: {done} of {len(states)} nodes have the new plugin")
-        words = {"moving": "pod replaced", "done": "works", "old": "as before", "down": "not Ready, skipped"}
-        moving = [name for name, word in states.items() if word == "moving"]
-        why = {
-            node.node: "; ".join(problem.message for problem in node.problems)
-            for node in evaluation.nodes
-            if node.node in moving
-        }
-        for name in changed:
-            self._notify(f"  {name}: {words[states[name]]}" + (f" ({why[name]})" if why.get(name) else ""))
-        for name in removed_nodes:
-            self._notify(
-                f"  {name}: the DaemonSet no longer places a pod there, for example because its Node was deleted"
-            )
-        if not changed and not removed_nodes:
-            for name in moving:
-                progress = render_progress(waited.get(name, 0), self._options.node_timeout)
-                self._notify(f"  waiting for {name}, {progress} ({why.get(name, '')})")
+def _list_waits(
+    evaluation: Evaluation, state: RollState, options: RollOptions, waited: Mapping[str, float]
+) -> Iterator[WaitCondition]:
+    """What is waited for: Nodes whose pod was replaced, with what each lacks; and Nodes that are skipped."""
+    for node in evaluation.nodes:
+        if node.node in state.pending:
+            why = "; ".join(problem.message for problem in node.problems)
+            yield WaitCondition(f"  {node.node}: {why}", waited.get(node.node, 0.0), options.node_timeout)
+    for name in state.down:
+        yield WaitCondition(f"  {name}: not Ready, skipped", 0.0, 0.0)
 
 
 def choose_former(revisions: Sequence[Mapping[str, Any]], pods: Sequence[PodFacts]) -> dict[str, Any] | None:

@@ -65,12 +65,6 @@ class RollState:
     outdated_elsewhere: tuple[str, ...]
     proven: bool
 
-    def of_node(self, name: str) -> str:
-        """One of old, moving, down and done."""
-        if name in self.down:
-            return "down"
-        return "old" if name in self.old else "moving" if name in self.pending else "done"
-
 
 @dataclass(frozen=True, slots=True)
 class RollStep:
