@@ -74,8 +74,6 @@ class Lease:
         self._subject, self._holder, self._notify = subject, holder, notify
         self._clock, self._sleep = clock, sleep
         self._version = ""
-        self._alive = 0.0
-        self._server_time = client.now()
         self._renewing = threading.Lock()
         self._stop = threading.Event()
         self._lost = ""
@@ -156,28 +154,17 @@ class Lease:
         return ClusterError(f"another run works on {self._subject.work}: {held}; {remedy}", "locked", 409)
 
     def check(self) -> None:
-        """Between changes. ClusterError taken_over when it is ours no more, or the run that we are of has ended.
-
-        The thread may have slept as we did, so it is renewed here when that is due.
-        """
-        self._renew_for_change(needed=self._is_due())
-
-    def confirm(self) -> None:
-        """Before each write: renew it by a conditional write (see fencing.py). ClusterError as of check."""
-        self._renew_for_change(needed=True)
-
-    def _renew_for_change(self, *, needed: bool) -> None:
+        """Between changes. ClusterError taken_over when it is known to be ours no more, interrupted if the run that we are of has ended."""
         if is_dead(self._holder):
             raise ClusterError("the parent run has ended; no further change is made", "interrupted")
-        if needed:
-            self._renew_or_lose()
         if self._lost:
             raise ClusterError(self._lost, "taken_over")
 
-    def _is_due(self) -> bool:
-        """By the API server's clock as well: that of a virtual machine stands still while it is paused."""
-        slept, passed = self._clock() - self._alive, self._client.now() - self._server_time
-        return max(slept, abs(passed.total_seconds())) > SECONDS / _RENEWALS
+    def confirm(self) -> None:
+        """Before each write: renew it by a conditional write (see fencing.py), since the thread may have slept as we did. ClusterError as of check."""
+        self.check()
+        self._renew_or_lose()
+        self.check()
 
     def keep(self, ended: Callable[[], bool], renewed: Callable[[float], None] = lambda _at: None) -> str:
         """Renew the lease until the run ends, in a process beside it; return why the lease is lost, empty if it is not.
@@ -188,10 +175,11 @@ class Lease:
         last = due
         while not ended():
             if self._clock() >= due:
-                due = self._clock() + SECONDS / _RENEWALS
+                begun = self._clock()
+                due = begun + SECONDS / _RENEWALS
                 try:
                     self.renew()
-                    last = self._alive
+                    last = begun
                     renewed(last)
                 except ClusterError as error:
                     if error.reason == "taken_over":
@@ -297,11 +285,10 @@ class Lease:
         return {"apiVersion": kinds.LEASE.api_version, "kind": "Lease", "metadata": metadata, "spec": spec}
 
     def _write(self, annotations: Mapping[str, str | None]) -> None:
-        alive, server_time = self._clock(), self._client.now()
         metadata = {"resourceVersion": self._version, **({"annotations": dict(annotations)} if annotations else {})}
         body = {"metadata": metadata, "spec": self._build_spec()}
         live = self._client.patch(kinds.LEASE, self._subject.name, self._subject.namespace, body, FIELD_MANAGER)
-        self._version, self._alive, self._server_time = live["metadata"]["resourceVersion"], alive, server_time
+        self._version = live["metadata"]["resourceVersion"]
 
     def _renew_or_lose(self) -> None:
         began = self._clock()
