@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Cuts at every command of an installation and of an upgrade, and between the steps of every line.
+"""Cuts at every command of an installation, an upgrade and a removal, and between the steps of every line.
 
 After each cut the node has a usable executable and service, or a state that the next run finishes; and the next run,
 which starts at once, while the command whose reply was lost may still run, ends converged.
@@ -200,3 +200,30 @@ def test_every_interruption_of_a_failing_upgrade_and_of_its_rollback(
     cuts = cuts_of(host, bad)
     then = wanted(artifacts.csi_proxy(after), allow_downgrade=True)
     assert list(failures(server, cuts, Scenario(old, bad, then))) == []
+
+
+@pytest.mark.torture
+def test_every_interruption_of_a_removal(server: SimulatedServer, host: Host, artifacts: Artifacts) -> None:
+    installed, absent = wanted(artifacts.csi_proxy(OLD)), wanted(None, state="absent")
+    host.run(installed)
+    host.agent.control("snapshot")
+    cuts = cuts_of(host, absent)
+    assert len(cuts) > 20
+    for cut in cuts:
+        host.agent.control("restore")
+        host.forget()
+        host.clear_faults()
+        if cut.kind == "reply_lost":
+            host.fault(match=SLOW, times=12, delay_ms=15)
+        with contextlib.suppress(NodeError):
+            host.run(absent, cut=cut)
+        host.run(absent)
+        host.quiet()
+        last = host.run(absent)
+        if last.steps:
+            # What ran on ended after the next run did, and left its lock.
+            assert {step.kind for step in last.steps} == {"clear_lock"}, shown(cut)
+            last = host.run(absent)
+        snapshot = last.snapshot
+        left = (snapshot.service, snapshot.owns_install_dir, snapshot.install_dir_exists, snapshot.lock, snapshot.pipes)
+        assert left == (None, False, False, None, ()), shown(cut)
