@@ -146,14 +146,14 @@ def test_one_host_down_and_a_secret_everywhere(planted: Lab, inventory: Path, tm
         assert secret not in json.dumps(run.events)
     hidden = {name for name, text in files.items() if re.search(r"\(redacted\)|<str, \d+>|&lt;str, \d+&gt;", text)}
     assert {
-        "hosts/win-1/log-csi-proxy.log", "hosts/win-1/registry.txt", "hosts/win-1/events-services.txt", "cluster/nodes.json",
+        "hosts/win-1/log-C-csi-proxy.log", "hosts/win-1/registry.txt", "hosts/win-1/events-services.txt", "cluster/nodes.json",
         "cluster/daemonsets.json", "cluster/pods.json", "cluster/storageclasses.json", "cluster/events.json",
     } <= hidden  # fmt: skip
     logs = {name for name in hidden if name.startswith("logs/support/planted-")}
     assert {name.rpartition("/")[2] for name in logs} == {"driver.log", "registrar.log"}
     assert len(logs) == 6
     # The rest of the lines is there.
-    assert "powershell -EncodedCommand" in files["hosts/win-1/log-csi-proxy.log"]
+    assert "powershell -EncodedCommand" in files["hosts/win-1/log-C-csi-proxy.log"]
     assert "Version: v2.12.0" in files[min(name for name in logs if name.endswith("registrar.log"))]
     # The host that is down is named, and the others are there.
     summary = json.loads(files["summary.json"])
@@ -197,7 +197,7 @@ def test_without_a_rule_and_without_a_cluster_the_rest_is_gathered(
     assert lacks
     assert all('resources: ["pods/log"], verbs: ["get"]' in one["why"] for one in lacks)
     assert "cluster/pods.json" in files
-    assert "hosts/win-1/log-csi-proxy.log" in files
+    assert "hosts/win-1/log-C-csi-proxy.log" in files
 
 
 def test_in_check_mode_nothing_is_written(planted: Lab, inventory: Path, tmp_path: Path) -> None:
