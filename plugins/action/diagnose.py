@@ -23,8 +23,8 @@ from ..plugin_utils.base.errors import TaskError
 from ..plugin_utils.base.findings import Finding
 from ..plugin_utils.base.stored import serialize
 from ..plugin_utils.catalog.registry import DRIVERS
+from ..plugin_utils.drivers.rollout.snapshot import ObservedHost
 from ..plugin_utils.kube.errors import ClusterError
-from ..plugin_utils.preflight.facts.nodes import ObservedHost
 from ..plugin_utils.preflight.report import NAMED, ReadinessOptions, name_cluster, report_readiness
 from ..plugin_utils.preflight.verdict import Report
 from ..plugin_utils.support.diagnose import (

@@ -18,7 +18,7 @@ from ..plugin_utils.drivers import declared
 from ..plugin_utils.drivers.apply import DeployRequest, deploy, plan
 from ..plugin_utils.drivers.rollout.apply import RollResult
 from ..plugin_utils.drivers.rollout.decide import RollOptions, RollStep, find_wrong_sizes
-from ..plugin_utils.drivers.rollout.snapshot import RolloutHost
+from ..plugin_utils.drivers.rollout.snapshot import ObservedHost
 from ..plugin_utils.kube.apply import Outcome
 from ..plugin_utils.kube.client import Client
 from ..plugin_utils.kube.connect import find_driver
@@ -60,7 +60,7 @@ class ActionModule(ClusterAction):
                 max_unavailable=options["max_unavailable"] or driver.max_unavailable,
                 node_timeout=float(options["node_timeout"]),
             ),
-            tuple(RolloutHost.from_option(host) for host in options["hosts"]),
+            tuple(ObservedHost.from_option(host) for host in options["hosts"]),
         )
         name = f"{request.namespace}/{request.name}"
         client = self.connect(options)

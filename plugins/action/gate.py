@@ -17,7 +17,7 @@ from ..plugin_utils.drivers import declared
 from ..plugin_utils.drivers.rollout.evaluate import GateRules
 from ..plugin_utils.drivers.rollout.gate import Gate, GateOptions
 from ..plugin_utils.drivers.rollout.gate_report import build_unread_gate
-from ..plugin_utils.drivers.rollout.snapshot import RolloutHost
+from ..plugin_utils.drivers.rollout.snapshot import ObservedHost
 from ..plugin_utils.kube.connect import find_driver
 from ..plugin_utils.kube.errors import ClusterError
 
@@ -54,7 +54,7 @@ class ActionModule(ClusterAction):
         request = GateOptions(
             driver=driver,
             namespace=options["namespace"] or "",
-            hosts=tuple(RolloutHost.from_option(host) for host in options["hosts"]),
+            hosts=tuple(ObservedHost.from_option(host) for host in options["hosts"]),
             rules=GateRules(
                 only=frozenset(options["nodes"]),
                 allow_zero_nodes=options["allow_zero_nodes"],

@@ -24,8 +24,8 @@ from ..plugin_utils.base.files import write_whole
 from ..plugin_utils.base.redaction.redactor import Redactor
 from ..plugin_utils.base.redaction.structured import list_structure_names
 from ..plugin_utils.base.stored import serialize
+from ..plugin_utils.drivers.rollout.snapshot import ObservedHost
 from ..plugin_utils.kube.errors import ClusterError
-from ..plugin_utils.preflight.facts.nodes import ObservedHost
 from ..plugin_utils.preflight.report import ReadinessOptions, name_cluster, report_readiness
 from ..plugin_utils.support.archive import Missing, Part, build_archive, cut, explain, gather_folder
 from ..plugin_utils.support.observe import Gathered, gather

@@ -19,10 +19,10 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.snapshot import ObservedHost
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import create_client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedHost
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.observe import take
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.report import pause_collector
 

@@ -19,7 +19,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan_inputs im
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.evaluate import Evaluation, GateRules
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.gate import wait_for_gate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.observe import RolloutTarget, RolloutView
-from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.snapshot import RolloutHost
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.snapshot import ObservedHost
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.apply import Applier, Outcome
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import create_client
@@ -61,7 +61,7 @@ def gate(
 ) -> Evaluation:
     """What gate does, until it is settled or the time is over."""
     target = RolloutTarget(VSPHERE, vsphere.NAMESPACE, VSPHERE.daemonset)
-    facts = [RolloutHost.from_option(host) for host in hosts]
+    facts = [ObservedHost.from_option(host) for host in hosts]
     return wait_for_gate(RolloutView(client, target, facts), rules, seconds, lambda _evaluation: None)
 
 

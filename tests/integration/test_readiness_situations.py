@@ -20,10 +20,10 @@ from datetime import datetime, timezone
 from typing import Any
 
 import pytest
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.snapshot import ObservedHost
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.client import Client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts import fields
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedHost
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.observe import take
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.verdict import NO_TARGET
 from benchmark.stored import alone, key, store

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.snapshot import ObservedHost
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.admission import PriorityClass, Webhook
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluster import (
@@ -23,7 +24,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.cluste
     ObservedNamespace,
     ObservedRuntimeClass,
 )
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode, ObservedHost
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedCsiNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.resources import LimitRange, ResourceQuota
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import (
     NO_SHAPE,

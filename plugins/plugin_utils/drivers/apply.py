@@ -22,7 +22,7 @@ from .rollout.apply import FailedTemplate, Notify, Roller, RollResult, make_roll
 from .rollout.decide import RollOptions, RollState, RollStep, find_state, list_refusals
 from .rollout.evaluate import GateRules, evaluate
 from .rollout.observe import RolloutTarget, RolloutView
-from .rollout.snapshot import RolloutHost, hash_template
+from .rollout.snapshot import ObservedHost, hash_template
 from .uses import explain_fixed_mode
 
 
@@ -33,7 +33,7 @@ class DeployRequest:
     driver: Driver
     definitions: Sequence[dict[str, Any]]
     options: RollOptions
-    hosts: Sequence[RolloutHost] = ()
+    hosts: Sequence[ObservedHost] = ()
 
     @property
     def plugin(self) -> dict[str, Any]:

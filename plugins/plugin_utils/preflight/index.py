@@ -25,12 +25,13 @@ from ..catalog.kubernetes import TAKES_NEWEST_DEFAULT_CLASS
 from ..catalog.registry import DRIVERS
 from ..catalog.versions import Version, parse
 from ..drivers.rollout.scheduling import explain_exclusion, matches_expression, tolerates
+from ..drivers.rollout.snapshot import ObservedHost
 from ..kube.labels import MANAGER
 from ..kube.node import ObservedNode, Taint
 from ..kube.times import parse_time
 from .facts.admission import SYSTEM_CLASSES, PodToAdmit, PriorityClass, Webhook
 from .facts.cluster import ObservedController
-from .facts.nodes import DriverEntry, ObservedCsiNode, ObservedHost
+from .facts.nodes import DriverEntry, ObservedCsiNode
 from .facts.placement import ANYWHERE, Placement, Requirement, Term, Toleration
 from .facts.scheduling import matches_labels
 from .facts.snapshot import Snapshot

@@ -220,7 +220,7 @@ class _DriverOnNode:
             nodes=(node,),
             registrations={} if entry is None else {node.name: Registration(entry.node_id, entry.topology_keys, None)},
             pods=plugins,
-            hosts={} if host is None else {node.name: host.facts},
+            hosts={} if host is None else {node.name: host},
             other_providers={node.name: [f"{template.namespace}/{template.name}" for template in other_templates]},
         )
         evaluated = gate.evaluate(picture, gate.GateRules(only=frozenset({node.name})))
@@ -279,8 +279,8 @@ class _DriverOnNode:
             ", ".join(f"pod {pod.name} {'Ready' if pod.ready else 'not Ready'}" for pod in pods) or "no pod on the node"
         )
         if host is not None:
-            state = "serving" if host.facts.serving else host.facts.state or "not serving"
-            yield f"host {name}: csi-proxy {host.facts.release or 'of unknown release'} {state}"
+            state = "serving" if host.serving else host.state or "not serving"
+            yield f"host {name}: csi-proxy {host.release or 'of unknown release'} {state}"
 
     def _check_mode(
         self, main: ObservedTemplate, host_process: bool, evidence: tuple[str, ...]

@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ..catalog.wmco import OPERATOR_NAMESPACE
+from ..drivers.rollout.snapshot import ObservedHost
 from ..kube import kinds
 from ..kube.access import Need
 from ..kube.client import Client
@@ -34,7 +35,7 @@ from .facts.cluster import (
     ObservedNamespace,
     ObservedRuntimeClass,
 )
-from .facts.nodes import ObservedCsiNode, ObservedHost
+from .facts.nodes import ObservedCsiNode
 from .facts.resources import LimitRange, ResourceQuota
 from .facts.scheduling import ObservedBudget, PodTable
 from .facts.snapshot import Snapshot, Unread

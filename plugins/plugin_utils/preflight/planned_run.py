@@ -17,12 +17,12 @@ from typing import Any
 
 from ..catalog.registry import DRIVERS
 from ..drivers.rollout.scheduling import explain_exclusion
-from ..drivers.rollout.snapshot import RolloutHost
+from ..drivers.rollout.snapshot import ObservedHost
 from ..kube.daemon_set import ObservedDaemonSet
 from ..kube.labels import SERVING_LABEL, SERVING_VALUE
 from ..kube.pod import PodFacts
 from .facts.cluster import ObservedController, ObservedDriver
-from .facts.nodes import DriverEntry, ObservedCsiNode, ObservedHost
+from .facts.nodes import DriverEntry, ObservedCsiNode
 from .facts.snapshot import Snapshot
 from .facts.storage import ObservedClass
 from .facts.workloads import ObservedPod, ObservedTemplate
@@ -163,7 +163,7 @@ def _build_pod(template: ObservedTemplate, plugin: ObservedDaemonSet, node: str)
 
 def _build_serving_host(snapshot: Snapshot, node: str, observed: ObservedHost | None) -> ObservedHost:
     """A host whose csi-proxy serves, in a release that the run accepts; none of those is too old for anything here."""
-    facts = RolloutHost(
+    return ObservedHost(
         node=node,
         observed_at=snapshot.hosts_at or snapshot.taken_at,
         serving=True,
@@ -172,5 +172,5 @@ def _build_serving_host(snapshot: Snapshot, node: str, observed: ObservedHost | 
         reason="",
         pipes=None,
         boot_time=None,
+        findings=observed.findings if observed else (),
     )
-    return ObservedHost(facts) if observed is None else replace(observed, facts=facts)

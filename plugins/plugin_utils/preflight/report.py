@@ -24,10 +24,10 @@ from ..base.screen import Screen
 from ..base.text import escape_controls
 from ..base.waiting import report_progress
 from ..catalog.target import parse_target
+from ..drivers.rollout.snapshot import ObservedHost
 from ..kube.client import Client
 from ..kube.connect import require_packages
 from .evaluate import evaluate
-from .facts.nodes import ObservedHost
 from .facts.snapshot import SNAPSHOT_VERSION, Snapshot
 from .observe import Reading, take
 from .planned_run import PlannedRun, report_run, simulate

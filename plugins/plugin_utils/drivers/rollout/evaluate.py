@@ -24,7 +24,7 @@ from ...kube.node import ObservedNode
 from ...kube.pod import PodFacts
 from .explain import explain_missing_pod, explain_pod, explain_registration
 from .scheduling import explain_exclusion
-from .snapshot import RolloutHost, RolloutPicture
+from .snapshot import ObservedHost, RolloutPicture
 
 Verdict = Literal["green", "unproven", "waiting", "red"]
 
@@ -225,7 +225,7 @@ def _check_other_providers(
 
 
 def _check_host(
-    mounted: Sequence[str], picture: RolloutPicture, rules: GateRules, node: ObservedNode, host: RolloutHost | None
+    mounted: Sequence[str], picture: RolloutPicture, rules: GateRules, node: ObservedNode, host: ObservedHost | None
 ) -> Iterator[GateProblem]:
     """What the host lacks of the pipes that the pods mount."""
     kind = "registered, unproven" if node.name in picture.registrations else "unproven"
@@ -255,7 +255,7 @@ def _check_host(
 
 def _check_pod(
     daemon_set: ObservedDaemonSet, picture: RolloutPicture, rules: GateRules, node: ObservedNode, pod: PodFacts | None,
-    host: RolloutHost | None,
+    host: ObservedHost | None,
 ) -> Iterator[GateProblem]:  # fmt: skip
     if pod is None:
         message, remedy = explain_missing_pod(daemon_set, picture)

@@ -17,7 +17,7 @@ from ...kube.errors import UnreachableError
 from .evaluate import Evaluation, GateRules, evaluate
 from .gate_report import GateResult, build_gate_result, describe_progress
 from .observe import RolloutView, find_target
-from .snapshot import RolloutHost, RolloutPicture
+from .snapshot import ObservedHost, RolloutPicture
 
 # Changes come in groups: a pod becomes Ready, its CSINode entry follows. One report for what happens within this time.
 COALESCE = 2.0
@@ -87,7 +87,7 @@ class GateOptions:
 
     driver: Driver
     namespace: str = ""
-    hosts: tuple[RolloutHost, ...] = ()
+    hosts: tuple[ObservedHost, ...] = ()
     rules: GateRules = field(default_factory=GateRules)
     timeout: int = 600
     once: bool = False

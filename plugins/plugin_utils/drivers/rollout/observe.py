@@ -24,8 +24,8 @@ from ...kube.pod import PodFacts
 from .scheduling import explain_exclusion
 from .snapshot import (
     EventFacts,
+    ObservedHost,
     Registration,
-    RolloutHost,
     RolloutPicture,
     find_revision_hash,
     hash_template,
@@ -83,7 +83,7 @@ def find_target(client: Client, driver: Driver, namespace: str = "") -> RolloutT
 class RolloutView:
     """The objects of one rollout: load once, then take in changes. A watch that breaks starts again from a new list."""
 
-    def __init__(self, client: Client, target: RolloutTarget, hosts: Iterable[RolloutHost]) -> None:
+    def __init__(self, client: Client, target: RolloutTarget, hosts: Iterable[ObservedHost]) -> None:
         self._client = client
         self._target = target
         self._hosts = {host.node: host for host in hosts}

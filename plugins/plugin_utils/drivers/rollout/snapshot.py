@@ -94,8 +94,8 @@ def _drop_nulls(value: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class RolloutHost:
-    """What csi_proxy_info read on a node's host. pipes: None if they were not reported."""
+class ObservedHost:
+    """What csi_proxy_info read on a node's host. pipes: None if they were not reported. findings: of csi_proxy_info."""
 
     node: str
     observed_at: datetime | None
@@ -105,9 +105,10 @@ class RolloutHost:
     reason: str
     pipes: tuple[str, ...] | None
     boot_time: datetime | None
+    findings: tuple[Mapping[str, str], ...] = ()
 
     @classmethod
-    def from_option(cls, option: Mapping[str, Any]) -> RolloutHost:
+    def from_option(cls, option: Mapping[str, Any]) -> ObservedHost:
         pipes = option.get("pipes")
         return cls(
             node=str(option["node"]),
@@ -118,6 +119,9 @@ class RolloutHost:
             reason=str(option.get("reason") or ""),
             pipes=None if pipes is None else tuple(pipes),
             boot_time=parse_time(option.get("boot_time")),
+            findings=tuple(
+                {key: str(value) for key, value in finding.items()} for finding in option.get("findings") or ()
+            ),
         )
 
 
@@ -159,7 +163,7 @@ class RolloutPicture:
     nodes: Sequence[ObservedNode]
     registrations: Mapping[str, Registration]
     pods: Sequence[PodFacts]
-    hosts: Mapping[str, RolloutHost] = field(default_factory=dict)
+    hosts: Mapping[str, ObservedHost] = field(default_factory=dict)
     events: Sequence[EventFacts] = ()
     other_providers: Mapping[str, Sequence[str]] = field(default_factory=dict)
     logs: Mapping[str, str] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, kubewin.csi contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""CSINodes, and facts of the hosts of Nodes. Pure."""
+"""CSINodes. Pure."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-
-from ...drivers.rollout.snapshot import RolloutHost
 
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 
@@ -57,28 +55,3 @@ class ObservedCsiNode:
     def find_entry(self, driver: str) -> DriverEntry | None:
         """What it says of a driver, None when it does not name it."""
         return next((entry for entry in self.drivers if entry.name == driver), None)
-
-
-@dataclass(frozen=True, slots=True)
-class ObservedHost:
-    """What csi_proxy_info saw on a node's host.
-
-    facts: as the gate takes them. findings: those of that module.
-    """
-
-    facts: RolloutHost
-    findings: tuple[Mapping[str, str], ...] = ()
-
-    @property
-    def node(self) -> str:
-        return self.facts.node
-
-    @classmethod
-    def from_option(cls, option: Mapping[str, Any]) -> ObservedHost:
-        """Read an entry of the gate's option hosts, with findings."""
-        return cls(
-            facts=RolloutHost.from_option(option),
-            findings=tuple(
-                {key: str(value) for key, value in finding.items()} for finding in option.get("findings") or ()
-            ),
-        )

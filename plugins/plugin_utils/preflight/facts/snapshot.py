@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from ...drivers.rollout.snapshot import ObservedHost
 from ...kube.node import ObservedNode
 from .admission import PriorityClass, Webhook
 from .cluster import (
@@ -23,14 +24,14 @@ from .cluster import (
     ObservedNamespace,
     ObservedRuntimeClass,
 )
-from .nodes import ObservedCsiNode, ObservedHost
+from .nodes import ObservedCsiNode
 from .resources import LimitRange, ResourceQuota
 from .scheduling import ObservedBudget, PodShape
 from .sources import ObservedClaim
 from .storage import ObservedAttachment, ObservedClass, ObservedVolume
 from .workloads import ObservedJob, ObservedPod, ObservedTemplate
 
-SNAPSHOT_VERSION = 5
+SNAPSHOT_VERSION = 6
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,13 @@ from typing import Any
 import msgspec
 import pytest
 from ansible_collections.kubernetes.core.plugins.module_utils.k8s.client import get_api_client
+from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.snapshot import ObservedHost
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import client, kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.connect import create_client
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError, GoneError, UnreachableError
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.node import ObservedNode
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import wire
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
-from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.nodes import ObservedHost
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.scheduling import PodTable
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Snapshot
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.sources import ObservedClaim

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.snapshot import (
+    ObservedHost,
     Registration,
-    RolloutHost,
     RolloutPicture,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
@@ -64,8 +64,8 @@ def pod(node_name: str, **changes: Any) -> PodFacts:
     return replace(facts, **changes)
 
 
-def host(node_name: str, **changes: Any) -> RolloutHost:
-    facts = RolloutHost(
+def host(node_name: str, **changes: Any) -> ObservedHost:
+    facts = ObservedHost(
         node=node_name,
         observed_at=ago(60),
         serving=True,

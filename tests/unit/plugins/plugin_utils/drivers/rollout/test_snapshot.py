@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.rollout.snapshot import (
     EventFacts,
+    ObservedHost,
     Registration,
-    RolloutHost,
     find_revision_hash,
 )
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.daemon_set import ObservedDaemonSet
@@ -126,9 +126,9 @@ def test_an_event_takes_the_newest_time_it_has() -> None:
 
 
 def test_host_facts_distinguish_no_pipes_from_unknown_pipes() -> None:
-    assert RolloutHost.from_option({"node": "n", "pipes": []}).pipes == ()
-    assert RolloutHost.from_option({"node": "n", "pipes": None}).pipes is None
-    assert RolloutHost.from_option({"node": "n"}).serving is None
+    assert ObservedHost.from_option({"node": "n", "pipes": []}).pipes == ()
+    assert ObservedHost.from_option({"node": "n", "pipes": None}).pipes is None
+    assert ObservedHost.from_option({"node": "n"}).serving is None
 
 
 TEMPLATE: dict[str, Any] = {"spec": {"containers": [{"name": "driver", "image": "driver:2"}]}}
