@@ -101,6 +101,14 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def printed(checkout: Path) -> list[str]:
+    """What the guide's steps print, done in the copy."""
+    steps = blocks(checkout / GUIDE)
+    assert [step.kind for step in steps] == ["python", "diff", "yaml+jinja", "console", "console"]
+    return [follow(step, checkout) for step in steps]
+
+
+@pytest.fixture(scope="module")
 def one() -> Iterator[Lab]:
     made = handle.start(f"newcomer-{os.getpid()}", nodes=1)
     # The roles of a driver name its objects, so that a new one has its own.
@@ -124,10 +132,7 @@ def one() -> Iterator[Lab]:
     made.stop()
 
 
-def test_the_guide_leads_to_a_driver_that_holds_what_every_driver_holds(checkout: Path) -> None:
-    steps = blocks(checkout / GUIDE)
-    assert [step.kind for step in steps] == ["python", "diff", "yaml+jinja", "console", "console"]
-    printed = [follow(step, checkout) for step in steps]
+def test_the_guide_leads_to_a_driver_that_holds_what_every_driver_holds(checkout: Path, printed: list[str]) -> None:
     assert re.search(r"\d+ passed", printed[-1]), printed[-1]
     made = {path.name for path in (checkout / "tests/unit/manifests").glob(f"{KEY}-*")}
     assert made == {f"{KEY}-csi_proxy-{version}.manifest" for version in ("1.4.2", "1.5.0")}
@@ -136,6 +141,7 @@ def test_the_guide_leads_to_a_driver_that_holds_what_every_driver_holds(checkout
 
 
 @pytest.mark.turn(3, 4)
+@pytest.mark.usefixtures("printed")
 def test_the_playbooks_deploy_it_and_a_second_run_changes_nothing(checkout: Path, one: Lab) -> None:
     variables = {"kubewin_drivers": KEY, "kubewin_create_cluster_objects": "yes"}
     inventory = one.state.inventories["ntlm-http"]
