@@ -200,7 +200,7 @@ def _compare_access(desired: Desired, snapshot: HostSnapshot) -> list[Drift]:
     return drifts
 
 
-def _refuse_unsafe_directory(snapshot: HostSnapshot) -> ChangeRefusedError | None:
+def _refuse_unsafe_directory(snapshot: HostSnapshot) -> None:
     """Refuse a directory that other accounts may rename or replace: csi-proxy runs as SYSTEM from it.
 
     On the drive, the right to delete or rename any child counts, and the right to grant oneself that. Adding files and directories, as
@@ -208,7 +208,7 @@ def _refuse_unsafe_directory(snapshot: HostSnapshot) -> ChangeRefusedError | Non
     Security and Access Rights).
     """
     if snapshot.links:
-        return ChangeRefusedError(
+        raise ChangeRefusedError(
             "directory_unsafe",
             f"{', '.join(snapshot.links)} is a junction or symbolic link, expected directories: the owner of a link decides from where "
             "csi-proxy runs as SYSTEM.",
@@ -217,22 +217,21 @@ def _refuse_unsafe_directory(snapshot: HostSnapshot) -> ChangeRefusedError | Non
     lists = dict(snapshot.access)
     drive_list = lists.get(model.DRIVE)
     if drive_list is None:
-        return _refuse_unread_access(model.DRIVE)
+        raise _build_unread_error(model.DRIVE)
     sids = drive_list.list_others(access.TAKE_CHILD)
     if sids:
         removed = " ".join(f"*{sid}" for sid in sids)
-        return ChangeRefusedError(
+        raise ChangeRefusedError(
             "directory_unsafe",
             f"Accounts other than administrators ({', '.join(sids)}) have rights on {model.DRIVE} and can replace {model.INSTALL_DIR}, "
             "from which csi-proxy runs as SYSTEM.",
             f"Remove these rights: icacls {model.DRIVE} /remove:g {removed}",
         )
     if model.INSTALL_DIR not in lists:
-        return _refuse_unread_access(model.INSTALL_DIR)
-    return None
+        raise _build_unread_error(model.INSTALL_DIR)
 
 
-def _refuse_unread_access(path: str) -> ChangeRefusedError:
+def _build_unread_error(path: str) -> ChangeRefusedError:
     return ChangeRefusedError(
         "access_unread",
         f"The access rights of {path} were not read, expected a list that cacls.exe or icacls.exe shows.",
@@ -240,16 +239,14 @@ def _refuse_unread_access(path: str) -> ChangeRefusedError:
     )
 
 
-def plan(desired: Desired, snapshot: HostSnapshot) -> HostPlan | ChangeRefusedError:
-    """The steps from what is found to the desired state, in their order; or why there are none."""
-    refusal = _refuse(desired, snapshot)
-    if refusal is not None:
-        return refusal
+def plan(desired: Desired, snapshot: HostSnapshot) -> HostPlan:
+    """The steps from what is found to the desired state, in their order. Raises ChangeRefusedError."""
+    _refuse(desired, snapshot)
     if is_managed_elsewhere(desired, snapshot):
         return HostPlan(())
     steps = _plan_absent(snapshot) if desired.state == "absent" else _plan_present(desired, snapshot)
     if any(step.kind == "stop" for step in steps) and snapshot.service and snapshot.running_dependents:
-        return refuse_running_dependents(snapshot.service.name, snapshot.running_dependents)
+        raise refuse_running_dependents(snapshot.service.name, snapshot.running_dependents)
     if desired.state == "staged":
         steps = [step for step in steps if step.kind in STAGING]
     if snapshot.lock_leftovers or (snapshot.lock and not steps):
@@ -257,34 +254,35 @@ def plan(desired: Desired, snapshot: HostSnapshot) -> HostPlan | ChangeRefusedEr
     return HostPlan(tuple(steps))
 
 
-def _refuse(desired: Desired, snapshot: HostSnapshot) -> ChangeRefusedError | None:
+def _refuse(desired: Desired, snapshot: HostSnapshot) -> None:
     service, owner = snapshot.service, find_manager(snapshot)
     if is_managed_elsewhere(desired, snapshot):
-        return _refuse_other_manager(desired, snapshot, owner)
+        _refuse_other_manager(desired, snapshot, owner)
+        return
     if service is not None and service.delete_pending:
-        return ChangeRefusedError(
+        raise ChangeRefusedError(
             "marked_for_deletion",
             f"The service {service.name!r} is marked for deletion (1072): it is deleted when its last handle is closed.",
             "Close services.msc, Task Manager and other tools that have it open, or reboot the node; then run the play again.",
         )
     if owner in ("foreign", desired.take_over) and service is not None:
         if desired.state == "absent":
-            return ChangeRefusedError(
+            raise ChangeRefusedError(
                 "foreign_owner",
                 f"The service {service.name!r} runs {service.command_line!r}, which this collection did not install.",
                 "Remove it with the tool that installed it.",
             )
         if "%" in service.command_line or "!" in service.command_line:
-            return ChangeRefusedError(
+            raise ChangeRefusedError(
                 "foreign_owner",
                 f"The command line of the service {service.name!r} is {service.command_line!r}; a rollback could not restore its % or !.",
                 "Write full paths into it (sc.exe config ... binPath=), or remove the service, then run the play again.",
             )
     if desired.state == "absent":
-        return None
+        return
     if service is None and snapshot.other_services:
         name, command = snapshot.other_services[0]
-        return ChangeRefusedError(
+        raise ChangeRefusedError(
             "second_service",
             f"The service {name!r} already runs a csi-proxy ({command}); a second one could not open its pipes.",
             "Delete that service first.",
@@ -292,36 +290,33 @@ def _refuse(desired: Desired, snapshot: HostSnapshot) -> ChangeRefusedError | No
     foreign = find_foreign_processes(snapshot)
     if snapshot.pipes and foreign and (service is None or service.state != model.RUNNING):
         listed = ", ".join(f"{process.image} PID {process.pid}" for process in foreign)
-        return ChangeRefusedError(
+        raise ChangeRefusedError(
             "pipes_taken",
             f"Another csi-proxy already serves the pipes: {listed}. Only one can.",
             "If it is a HostProcess pod, remove its DaemonSet. If it remained when this service was stopped "
             f"manually, end it: taskkill /F /PID {foreign[0].pid}. Then run the play again.",
         )
     if snapshot.install_dir_exists and not snapshot.owns_install_dir:
-        return ChangeRefusedError(
+        raise ChangeRefusedError(
             "directory_foreign",
             f"{model.INSTALL_DIR} exists, expected a new directory or one that this collection created.",
             "Move it away, then run the play again.",
         )
-    unsafe = _refuse_unsafe_directory(snapshot)
-    if unsafe is not None:
-        return unsafe
+    _refuse_unsafe_directory(snapshot)
     release = find_release(snapshot)
     if release and is_above(release, desired.version) and not desired.allow_downgrade:
-        return ChangeRefusedError(
+        raise ChangeRefusedError(
             "downgrade",
             f"The node has csi-proxy {release}, requested is the lower {desired.version}.",
             "Set allow_downgrade to true (kubewin_allow_downgrade in the playbooks), or correct version.",
         )
     if snapshot.staged_sha256 != desired.sha256 and desired.source is None:
-        return ChangeRefusedError(
+        raise ChangeRefusedError(
             "source_missing",
             f"csi-proxy {desired.version} with SHA-256 {desired.sha256} is not on the node, and csi_proxy_source (option source) is not "
             "set.",
             "Set csi_proxy_source to a URL that the node can reach, or to a file on the controller.",
         )
-    return None
 
 
 def refuse_running_dependents(name: str, running: tuple[str, ...]) -> ChangeRefusedError:
@@ -347,21 +342,21 @@ def list_own_pids(snapshot: HostSnapshot) -> set[int]:
     return service_pids & {process.pid for process in snapshot.processes}
 
 
-def _refuse_other_manager(desired: Desired, snapshot: HostSnapshot, owner: str) -> ChangeRefusedError | None:
+def _refuse_other_manager(desired: Desired, snapshot: HostSnapshot, owner: str) -> None:
     subject = f"csi-proxy on this node is managed by {ELSEWHERE[owner]}"
     if desired.state == "absent":
-        return ChangeRefusedError(
+        raise ChangeRefusedError(
             "foreign_owner",
             f"{subject}; this collection does not remove it.",
             "Remove it with the tool that installed it.",
         )
     if is_serving(desired.required_pipes, snapshot):
-        return None
+        return
     missing = find_missing_pipes(desired.required_pipes, snapshot)
     state = model.STATE_NAMES.get(snapshot.service.state, "unknown") if snapshot.service else "no service"
     lack = f"the pipes {', '.join(missing)} are missing" if missing else "its process does not serve"
     take_over = "set take_over (csi_proxy_take_over) to rancher-wins; or " if owner == "rancher-wins" else ""
-    return ChangeRefusedError(
+    raise ChangeRefusedError(
         "foreign_owner",
         f"{subject}, and does not serve the required pipes: {lack} ({state}). Nothing was changed.",
         f"Repair it with that tool; or {take_over}remove it there and run the play again to install csi-proxy with this collection.",

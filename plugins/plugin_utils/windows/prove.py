@@ -136,11 +136,11 @@ def _check_source(node: WindowsHost, desired: Desired, host_plan: plan.HostPlan,
 def _make_plan(desired: Desired, snapshot: HostSnapshot, lock: NodeLock) -> plan.HostPlan:
     live = snapshot.lock is not None and snapshot.lock.identity != lock.me.identity and not lock.is_stale(snapshot.lock)
     # The lock of a run that lives is nothing to clear away.
-    planned = plan.plan(desired, replace(snapshot, lock=None, lock_leftovers=()) if live else snapshot)
-    if isinstance(planned, ChangeRefusedError):
-        planned.result["csi_proxy"] = describe_state(desired, snapshot)
-        raise planned
-    return planned
+    try:
+        return plan.plan(desired, replace(snapshot, lock=None, lock_leftovers=()) if live else snapshot)
+    except ChangeRefusedError as refusal:
+        refusal.result["csi_proxy"] = describe_state(desired, snapshot)
+        raise
 
 
 def _wait_for_lock(

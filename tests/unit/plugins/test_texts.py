@@ -55,20 +55,18 @@ def test_a_refused_logon_has_user_and_password_checked_first() -> None:
 
 
 def test_a_missing_source_is_called_as_the_inventory_calls_it() -> None:
-    refusal = windows_plan.plan(replace(WANTED, source=None), EMPTY)
-    assert isinstance(refusal, ChangeRefusedError)
-    assert "csi_proxy_source (option source) is not set" in refusal.message
-    assert refusal.remedy.startswith("Set csi_proxy_source to ")
+    with pytest.raises(ChangeRefusedError) as refusal:
+        windows_plan.plan(replace(WANTED, source=None), EMPTY)
+    assert "csi_proxy_source (option source) is not set" in refusal.value.message
+    assert refusal.value.remedy.startswith("Set csi_proxy_source to ")
 
 
 def test_a_service_that_is_stopped_is_not_stopped_again() -> None:
     left = replace(with_service(CONVERGED, state=model.STOPPED, pid=0), processes=(parse.Process("csi-proxy.exe", 7),))
     planned = windows_plan.plan(replace(WANTED, state="absent"), left)
-    assert isinstance(planned, windows_plan.HostPlan)
     (stop,) = [step.description for step in planned.steps if step.kind == "stop"]
     assert stop.startswith("end the remaining process of the stopped service ")
     running = windows_plan.plan(replace(WANTED, state="absent"), CONVERGED)
-    assert isinstance(running, windows_plan.HostPlan)
     assert any(step.description.startswith("stop the service ") for step in running.steps)
 
 
