@@ -237,6 +237,23 @@ def pods_that_keep_each_other_from_the_only_node_with_room(world: World) -> None
     _template(world)["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
+_ORDINAL = {"matchLabels": {"apps.kubernetes.io/pod-index": "0"}}
+
+
+@situation("CSI-W09", starts_again={WEB: "unknown", "StatefulSet shop/db": "yes"})
+def pods_that_keep_apart_from_one_ordinal(world: World) -> None:
+    for name in ("db-0", "db-1"):
+        world.get("Pod", name, SHOP)["metadata"]["labels"]["apps.kubernetes.io/pod-index"] = name[-1]
+    term = {"labelSelector": _ORDINAL, "topologyKey": "kubernetes.io/hostname"}
+    _template(world)["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+@situation("CSI-W09", starts_again={WEB: "unknown"})
+def pods_that_spread_by_the_number_of_one_ordinal(world: World) -> None:
+    constraint = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
+    _template(world)["topologySpreadConstraints"] = [{**constraint, "labelSelector": _ORDINAL}]
+
+
 # It applies them to the pods that are to run already.
 _NO_LIMITS = "a real API server counts and limits the pods of the cluster itself"
 

@@ -380,11 +380,12 @@ class _Simulation:
         budgets = [self._budgets[name] for name in pod.budgets]
         names = " and ".join(f"{budget.namespace}/{budget.name}" for budget in budgets)
         if len(budgets) > 1:
-            outcome.stop("no", f"{pod.name} is not evicted: PodDisruptionBudgets {names} both select it")
+            answer: Answer = "no" if all(budget.expected for budget in budgets) else "unknown"
+            outcome.stop(answer, f"{pod.name} is not evicted: PodDisruptionBudgets {names} both select it")
             return
         budget = budgets[0]
-        # One that expects no pod, and selects this one, is not counted yet.
-        answer: Answer = "no" if budget.healthy >= budget.expected > 0 else "unknown"
+        # One that expects no pod, and selects this one, is not counted yet, or may select others.
+        answer = "no" if budget.healthy >= budget.expected > 0 else "unknown"
         why = f"needs {budget.desired} healthy pods and has {self._healthy[pod.budgets[0]]}"
         if answer == "no" and not any(pod.budgets[0] in waiting_pod.budgets for waiting_pod in waiting):
             why += f". Allow an eviction: kubectl -n {budget.namespace} edit poddisruptionbudget {budget.name}"

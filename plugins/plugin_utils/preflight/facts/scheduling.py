@@ -19,7 +19,7 @@ from .placement import ANYWHERE, Placement, Requirement, Term
 from .resources import PodResources
 from .sources import read_quantity
 
-# Labels that differ between the pods of one workload; no selector of a workload names them.
+# Labels that differ between the pods of one workload, and that are not kept; no selector of a workload names them.
 _OF_ONE_POD = frozenset(
     {
         "statefulset.kubernetes.io/pod-name",
@@ -61,11 +61,15 @@ def _is_met(requirement: Requirement, value: str | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PodSelector:
-    """The pods that a constraint counts. match_keys, mismatch_keys: labels that a pod compares with its own value."""
+    """The pods that a constraint counts, or more. match_keys, mismatch_keys: labels that a pod compares with its own value.
+
+    is_known: it compares no label that is not kept.
+    """
 
     selector: Term | None
     match_keys: tuple[str, ...] = ()
     mismatch_keys: tuple[str, ...] = ()
+    is_known: bool = True
 
     def select(self, own_labels: Mapping[str, str]) -> Term | None:
         """The whole selector for a pod with these labels; keys that it lacks are passed over."""
@@ -80,8 +84,11 @@ class PodSelector:
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any]) -> PodSelector:
         """Read a TopologySpreadConstraint or a PodAffinityTerm: labelSelector, matchLabelKeys, mismatchLabelKeys."""
-        keys = (tuple(entry.get(name) or ()) for name in ("matchLabelKeys", "mismatchLabelKeys"))
-        return cls(read_selector(entry.get("labelSelector")), *keys)
+        match_keys, mismatch_keys = (tuple(entry.get(name) or ()) for name in ("matchLabelKeys", "mismatchLabelKeys"))
+        selector = read_selector(entry.get("labelSelector"))
+        kept = selector and tuple(requirement for requirement in selector if requirement.key not in _OF_ONE_POD)
+        is_known = kept == selector and _OF_ONE_POD.isdisjoint(match_keys + mismatch_keys)
+        return cls(kept, match_keys, mismatch_keys, is_known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +240,10 @@ def _read_terms(affinity: Mapping[str, Any] | None, namespace: str) -> Iterator[
 
 @dataclass(frozen=True, slots=True)
 class ObservedBudget:
-    """A PodDisruptionBudget. healthy, desired, expected: numbers of pods; it allows what is healthy beyond what is desired."""
+    """A PodDisruptionBudget. healthy, desired, expected: numbers of pods; it allows what is healthy beyond what is desired.
+
+    Which pods one selects that expects none is not known.
+    """
 
     namespace: str
     name: str
@@ -252,8 +262,9 @@ class ObservedBudget:
         if status.get("disruptionsAllowed") == 0 and healthy > desired:
             # Its controller could not count its pods, and the other numbers are former ones (pkg/controller/disruption, failSafe).
             healthy, expected = desired, 0
-        selector = read_selector((budget.get("spec") or {}).get("selector"))
-        return cls(str(metadata["namespace"]), str(metadata["name"]), selector, healthy, desired, expected)
+        pods = PodSelector.from_entry({"labelSelector": (budget.get("spec") or {}).get("selector")})
+        expected = expected if pods.is_known else 0
+        return cls(str(metadata["namespace"]), str(metadata["name"]), pods.selector, healthy, desired, expected)
 
 
 @dataclass(slots=True)

@@ -39,12 +39,12 @@ class InterPodAffinity:
         """Whether it is not known which pods a term selects, of this pod or of one that may reject it."""
         terms = (*shape.affinity, *shape.anti_affinity)
         keys = {key for term in terms for key in (*term.pods.match_keys, *term.pods.mismatch_keys)}
-        if not all(term.is_known for term in terms) or keys.intersection(ADDED_LABELS) - {
+        if not all(term.is_known and term.pods.is_known for term in terms) or keys.intersection(ADDED_LABELS) - {
             key for key, _value in shape.labels
         }:
             return True
         return any(
-            not term.is_known and matches_labels(term.pods.select(dict(other_shape.labels)), dict(shape.labels))
+            not (term.is_known and term.pods.is_known) and _matches_pod(term, other_shape, shape)
             for other_shape, _nodes in self._infos.list_pods(limiting=True)
             for term in other_shape.anti_affinity
         )

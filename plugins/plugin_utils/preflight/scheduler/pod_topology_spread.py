@@ -42,7 +42,8 @@ class PodTopologySpread:
     def is_open(self, shape: PodShape) -> bool:
         """Whether a constraint compares a label that a pod will have and its template has not."""
         keys = {key for constraint in shape.spread for key in constraint.pods.match_keys}
-        return bool(keys.intersection(ADDED_LABELS) - {key for key, _value in shape.labels})
+        added = keys.intersection(ADDED_LABELS) - {key for key, _value in shape.labels}
+        return bool(added) or not all(constraint.pods.is_known for constraint in shape.spread)
 
     def _find_unlabelled(self, shape: PodShape) -> int:
         labelled = (self._index.find_nodes_with_label(constraint.topology_key) for constraint in shape.spread)

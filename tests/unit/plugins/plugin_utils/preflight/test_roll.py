@@ -200,6 +200,19 @@ def test_two_budgets_for_a_pod_stop_the_upgrade() -> None:
     assert "PodDisruptionBudgets shop/one and shop/two both select it" in rolled(world).because
 
 
+@pytest.mark.parametrize("ordinals", [[0], [0, 1]])
+def test_budgets_of_single_ordinals_leave_the_upgrade_unknown(ordinals: list[int]) -> None:
+    world = healthy()
+    for number in ordinals:
+        label = {"statefulset.kubernetes.io/pod-name": f"db-{number}"}
+        world.get("Pod", f"db-{number}", SHOP)["metadata"]["labels"].update(label)
+        budget(world, f"db-{number}", "db", 1, 1)
+        world.get("PodDisruptionBudget", f"db-{number}", SHOP)["spec"]["selector"]["matchLabels"].update(label)
+    roll = rolled(world)
+    assert roll.answer == "unknown"
+    assert roll.because.startswith("node win-1: pod shop/db-0 is not evicted: PodDisruptionBudget")
+
+
 @pytest.mark.parametrize("resource", ["pods/eviction", "pods/*"])
 def test_whether_an_upgrade_finishes_is_unknown_with_a_webhook_of_evictions_without_its_service(resource: str) -> None:
     world = nodes(2)

@@ -190,6 +190,16 @@ def test_a_pod_of_another_namespace_counts_only_where_the_term_names_it() -> Non
     assert places(world, **anti_affinity(HOST, namespaceSelector=selector)) == {"unknown": {"win-1", "win-2", "win-3"}}
 
 
+def test_pods_that_a_term_about_one_pod_may_name_are_unknown() -> None:
+    ordinal = {"labelSelector": {"matchLabels": {"app": "web", "apps.kubernetes.io/pod-index": "0"}}}
+    world = three_nodes()
+    put(world, "guard", "win-3", **anti_affinity(HOST, **ordinal))
+    assert places(world) == {"unknown": {"win-1", "win-2", "win-3"}}
+    world = three_nodes()
+    put(world, "guard", "win-3", **anti_affinity(HOST, **ordinal, namespaces=["other"]))
+    assert places(world) == {"yes": {"win-1", "win-2", "win-3"}}
+
+
 def test_a_pod_follows_the_pods_that_its_affinity_names() -> None:
     world = three_nodes()
     other = {"labelSelector": {"matchLabels": {"app": "db"}}}
