@@ -211,6 +211,18 @@ def an_ext4_disk_whose_first_windows_pod_still_waits(world: World) -> None:
     world.get("Pod", "slow-0", SHOP)["status"]["phase"] = "Pending"
 
 
+@situation(
+    "CSI-V18", classes={"pv-next": "unknown", "pv-last": "yes"}, starts_again={"StatefulSet shop/moving": "unknown"}
+)
+def an_ext4_disk_that_the_next_pod_has_instead_of_the_last_one(world: World) -> None:
+    volume(world, "pv-last", csi(VSPHERE.name, "fcd-last"), "last")
+    attach(world, "pv-last", "win-1", VSPHERE.name, "fcd-last")
+    volume(world, "pv-next", csi(VSPHERE.name, "fcd-next", "ext4"), "next")
+    strategy = {"type": "OnDelete"}
+    moving = workload(world, "StatefulSet", "moving", pod_spec("last"), on=["win-1"], updateStrategy=strategy)
+    moving["spec"]["template"]["spec"] = pod_spec("next")
+
+
 @situation("CSI-V19")
 def a_disk_that_both_systems_use(world: World) -> None:
     workload(world, "Deployment", "reader", pod_spec("data-db-0", windows=False), on=["linux-1"])

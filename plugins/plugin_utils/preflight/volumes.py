@@ -430,9 +430,12 @@ class _Volume:
         return f"its {feature}".replace(f"{capability.PROTOCOL} ", f"{capability.PROTOCOL} is ")
 
     def _is_mounted_on_windows(self) -> bool:
-        index, persistent_volume = self._index, self._volume.persistent_volume
+        index, persistent_volume, claim = self._index, self._volume.persistent_volume, self._volume.claim
+        name = claim.name if claim is not None else ""
         pods = (pod for user in self._volume.users for pod in user.pods if pod.phase == "Running")
-        if any(index.bit.get(pod.node, 0) & index.windows for pod in pods):
+        # Another pod of the workload may have another volume.
+        with_volume = (pod for pod in pods if persistent_volume is None or name in pod.volumes.claims)
+        if any(index.bit.get(pod.node, 0) & index.windows for pod in with_volume):
             return True
         return persistent_volume is not None and persistent_volume.name in index.attached_to_windows
 
