@@ -160,7 +160,7 @@ def _find_attaching_nodes(index: Index) -> Mapping[str, int]:
         same_type = index.find_labelled(_MACHINE_TYPE, node.labels.get(_MACHINE_TYPE, ""))
         for attachment in index.attachments.get(node.name, ()):
             volume = index.volumes.get(attachment.volume)
-            if volume is not None and attachment.attached:
+            if volume is not None and attachment.attached and index.is_of_class(volume):
                 attaching[volume.storage_class] |= same_type
     return attaching
 

@@ -305,7 +305,13 @@ class Index:
     @cached_property
     def proven_classes(self) -> frozenset[str]:
         """Names of the StorageClasses of volumes that were provisioned."""
-        return frozenset(volume.storage_class for volume in self.snapshot.volumes if volume.provisioner)
+        volumes = (volume for volume in self.snapshot.volumes if volume.provisioner)
+        return frozenset(volume.storage_class for volume in volumes if self.is_of_class(volume))
+
+    def is_of_class(self, volume: ObservedVolume) -> bool:
+        """Whether a volume may be one of its StorageClass of today: a class is recreated to change its parameters."""
+        storage_class = self.classes.get(volume.storage_class)
+        return storage_class is not None and volume.created >= storage_class.created[:10]
 
     @cached_property
     def accounts(self) -> Mapping[str, int]:

@@ -215,7 +215,7 @@ _PERSISTENT_VOLUME_SPEC = _table(
 PERSISTENT_VOLUME = _table(
     irrelevant=_TYPE,
     metadata=_metadata(
-        {_STORAGE: "name deletionTimestamp"},
+        {_STORAGE: "name creationTimestamp deletionTimestamp"},
         annotations=_map(
             {
                 _STORAGE: "pv.kubernetes.io/provisioned-by pv.kubernetes.io/migrated-to",

@@ -31,7 +31,7 @@ from .sources import ObservedClaim
 from .storage import ObservedAttachment, ObservedClass, ObservedVolume
 from .workloads import ObservedJob, ObservedPod, ObservedTemplate
 
-SNAPSHOT_VERSION = 6
+SNAPSHOT_VERSION = 7
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ class ObservedVolume:
 
     claim: "namespace/name" it is for, empty otherwise; claim_uid: empty while it is only reserved for that claim. terms: its
     node affinity. places: its labels of zone and region. block: raw. size: bytes. identified: external-provisioner wrote its identity into it.
+    created: the day.
     """
 
     name: str
@@ -51,6 +52,7 @@ class ObservedVolume:
     size: int = 0
     terms: tuple[Term, ...] | None = None
     places: tuple[tuple[str, str], ...] = ()
+    created: str = ""
 
     @property
     def provisioner(self) -> str:
@@ -81,6 +83,8 @@ class ObservedVolume:
             size=read_quantity((spec.get("capacity") or {}).get("storage")),
             places=tuple((key, sys.intern(str(labels[key]))) for key in _PLACES if key in labels),
             terms=read_terms((spec.get("nodeAffinity") or {}).get("required")),
+            # Volumes share few days, and have many times.
+            created=share_text(str(metadata.get("creationTimestamp") or "")[:10]),
         )
 
 

@@ -80,7 +80,7 @@ FORMS: dict[str, tuple[Any, int, str]] = {
     "conversion": (record.ConversionRecord, record.SCHEMA, "7765c5bb712bc346"),
     "baseline": (manifest.Manifest, manifest.SCHEMA, "0007d64db5742cab"),
     "inventory": (observation.Observation, observation.SCHEMA, "dbde5a9499d21045"),
-    "snapshot": (snapshot.Snapshot, snapshot.SNAPSHOT_VERSION, "bae19aebe3422a7d"),
+    "snapshot": (snapshot.Snapshot, snapshot.SNAPSHOT_VERSION, "26bf5982a2296025"),
 }
 
 

@@ -204,7 +204,7 @@ def test_the_parameters_of_a_class_are_assumed_until_it_has_made_a_volume() -> N
     world = healthy().copy()
     secret = {f"csi.storage.k8s.io/node-publish-secret-{part}": "${pvc.namespace}" for part in ("name", "namespace")}
     parameters = {"csi.storage.k8s.io/fstype": "ntfs", "diskformat": "thin", **secret}
-    world.add(
+    storage_class = world.add(
         "StorageClass", "made", provisioner=VSPHERE.name, parameters=parameters,
         volumeBindingMode="WaitForFirstConsumer",
     )  # fmt: skip
@@ -216,8 +216,11 @@ def test_the_parameters_of_a_class_are_assumed_until_it_has_made_a_volume() -> N
     converted = volume(world, "pv-converted", csi(VSPHERE.name, "fcd-converted"), "converted", storage_class="made")
     converted["metadata"]["annotations"]["pv.kubernetes.io/provisioned-by"] = VSPHERE.name
     assert "diskformat" in assumed(evaluate(world.snapshot()))["references"]
-    volume(world, "pv-made", csi(VSPHERE.name, "fcd-made"), storage_class="made", provisioned_by=VSPHERE.name)
+    volume(world, "pv-made", csi(VSPHERE.name, "fcd-made"), "made", storage_class="made", provisioned_by=VSPHERE.name)
     assert "diskformat" not in assumed(evaluate(world.snapshot()))["references"]
+    # A class is recreated to change its parameters.
+    storage_class["metadata"]["creationTimestamp"] = world.ago(days=1)
+    assert "diskformat" in assumed(evaluate(world.snapshot()))["references"]
 
 
 def plant_claim(world: World, key: str, provisioner: str, parameters: dict[str, str]) -> None:
@@ -274,6 +277,8 @@ def test_a_disk_that_is_attached_shows_what_its_machine_type_attaches(machine_ty
         if label:
             world.get("Node", name)["metadata"]["labels"]["node.kubernetes.io/instance-type"] = label
     assert ("machines" in assumed(evaluate(world.snapshot()))) == is_assumed
+    world.get("StorageClass", "made")["metadata"]["creationTimestamp"] = world.ago(days=1)
+    assert "machines" in assumed(evaluate(world.snapshot()))
 
 
 def test_the_list_from_which_the_daemon_of_the_operator_starts_services_is_assumed() -> None:
