@@ -231,12 +231,16 @@ def allowed(zone: str) -> Plant:
     return plant
 
 
-def immediate(second: str) -> Plant:
-    """The class makes volumes before pods are placed, with nodes in one zone or in two."""
+def immediate(second: str, *allowed_zones: str) -> Plant:
+    """The class makes volumes before pods are placed, in these zones, with nodes in one zone or in two."""
 
     def plant(world: World) -> None:
         unbound()(world)
-        world.get("StorageClass", "disks")["volumeBindingMode"] = "Immediate"
+        storage_class = world.get("StorageClass", "disks")
+        storage_class["volumeBindingMode"] = "Immediate"
+        if allowed_zones:
+            expression = {"key": TOPOLOGY, "values": [*allowed_zones]}
+            storage_class["allowedTopologies"] = [{"matchLabelExpressions": [expression]}]
         for number, one in enumerate(world.of("CSINode")):
             for entry in one["spec"]["drivers"]:
                 entry["topologyKeys"] = [TOPOLOGY]
@@ -429,5 +433,6 @@ CASES = {
         Case("zone of a migrated volume", "schedule", "no", "CSI-W20", translated("b"), translated("a")),
         Case("volume made for another node", "bind", "unknown", "CSI-V41", selected("win-2"), selected("win-9")),
         Case("made before the pod is placed, in two zones", "schedule", "unknown", "CSI-W21", immediate("b"), immediate("a")),
+        Case("made before the pod is placed, in a zone of no node", "schedule", "unknown", "CSI-W21", immediate("a", "a", "b"), immediate("a", "a")),
     )
 }  # fmt: skip

@@ -53,9 +53,13 @@ class VolumeBinding:
         storage_class = self._claims.find_class(request)
         if storage_class is None:
             return
-        allowed = frozenset(part.key for term in storage_class.allowed or () for part in term)
-        if keys := self._index.find_differing_labels(self._index.all, storage_class.driver, allowed):
-            message = f"{request.volume_key}: its volume is provisioned in any zone before the pod is scheduled ({', '.join(keys)})"
+        index, allowed = self._index, [part for term in storage_class.allowed or () for part in term]
+        keys = index.find_differing_labels(index.all, storage_class.driver, frozenset(part.key for part in allowed))
+        # Nodes that do not differ may all be outside of a place that the class allows.
+        places = ((part.key, value) for part in allowed for value in part.values)
+        keys += tuple(key for key, value in places if statuses.nodes & ~index.find_labelled(key, value))
+        if keys:
+            message = f"{request.volume_key}: its volume is provisioned in any zone before the pod is scheduled ({', '.join(dict.fromkeys(keys))})"
             remedy = "recreate the claim with a StorageClass that has volumeBindingMode WaitForFirstConsumer"
             statuses.doubt(statuses.nodes, "CSI-W21", message, remedy)
 
