@@ -25,7 +25,7 @@ from .windows_volumes import WindowsVolume, WindowsVolumes
 _GROUPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "admission": (
         "Webhooks, policies, optional admission plugins, and of OpenShift SCCs, cluster quotas and the default node selector "
-        "accept the next pods and claims",
+        "accept the next pods and claims as they are",
         (),
     ),
     "room": (
