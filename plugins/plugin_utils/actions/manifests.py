@@ -46,11 +46,13 @@ def plan_objects(client: Client, driver: Driver, request: DriverRequest) -> tupl
 
 
 def read_request(options: Mapping[str, Any]) -> DriverRequest:
-    """The request. Empty text counts as not set."""
-    values = {name: options[name] for name in (*declared.list_module_options(declared.INFO), "replace")}
+    """The request. Empty text counts as not set, and so does a suboption without a value, which an argument spec sets to None."""
+    taken = declared.list_module_options(declared.INFO)
+    values = {name: options[name] for name in (*taken, "replace")}
     values |= {
-        name: {key: value for key, value in (values[name] or {}).items() if value}
-        for name in ("images", "image_digests", "resources")
+        name: {key: value for key, value in (values[name] or {}).items() if value not in (None, "", [], {})}
+        for name, (_role, option) in taken.items()
+        if option.suboptions
     }
     names = {field.name for field in fields(DriverRequest)}
     named: dict[str, Any] = {

@@ -11,6 +11,7 @@ the playbooks refuse. A template reads an option that is no field of DriverReque
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,7 +50,8 @@ class DriverOption:
 
     def _shape(self) -> dict[str, Any]:
         shape = {"type": self.type, "elements": self.elements, "choices": list(self.choices)}
-        default = {} if self.default is None else {"default": self.default}
+        # A validator writes the suboptions into the default that it gets.
+        default = {} if self.default is None else {"default": deepcopy(self.default)}
         return {**{key: value for key, value in shape.items() if value}, **default}
 
 

@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import Any
 
 import pytest
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.kubewin.csi.plugins.plugin_utils.actions.manifests import read_request
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers import declared
@@ -59,6 +60,21 @@ def test_an_option_reaches_the_manifest_of_every_driver(option: str) -> None:
     wanted, default = read_request({**DEFAULTS, option: CHANGES[option]}), read_request(DEFAULTS)
     unchanged = [case.name for case in NEWEST if case.objects(wanted=wanted) == case.objects(wanted=default)]
     assert not unchanged, f"use plan.options.{option} in the templates of these drivers and modes"
+
+
+@pytest.mark.parametrize("option", sorted(name for name, option in declared.OPTIONS.items() if option.suboptions))
+@pytest.mark.parametrize("is_set", [True, False])
+def test_a_suboption_that_is_not_set_is_absent_from_the_request(option: str, is_set: bool) -> None:
+    variables = {"driver": "smb", **({option: CHANGES[option]} if is_set else {})}
+    validated = ArgumentSpecValidator(declared.make_argument_spec(declared.INFO)).validate(variables)
+    request = read_request({"replace": "", **validated.validated_parameters})
+    value = request.options[option] if option in request.options else getattr(request, option)
+    defaults = {
+        name for name, part in declared.OPTIONS[option].suboptions.items() if part.default not in (None, "", [], {})
+    }
+    assert value.keys() == defaults | (CHANGES[option].keys() if is_set else set())
+    assert None not in value.values()
+    assert declared.OPTIONS[option].default == {}
 
 
 @pytest.mark.parametrize("case", ALL, ids=name)
