@@ -257,6 +257,19 @@ def test_a_plugin_whose_csinode_was_deleted_has_to_register_again() -> None:
     assert "delete pod plugin-win-2" in text(of(replace(view, logs={"plugin-win-2": log})))
 
 
+@pytest.mark.parametrize(
+    ("registrar", "arguments"), [("csi-driver-registrar", "-c csi-driver-registrar"), ("sidecar", "--all-containers")]
+)
+def test_a_plugin_that_is_not_registered_gets_the_command_for_its_registrars_log(
+    registrar: str, arguments: str
+) -> None:
+    (problem,) = of(
+        win2(registrations=None, pods=pod("win-2", containers=(container(), container(registrar))))
+    ).problems
+    assert problem.id == "CSI-G20"
+    assert problem.remedy == f"kubectl -n {daemon_set().namespace} logs plugin-win-2 {arguments}"
+
+
 def test_a_crash_loop_of_an_unseen_host_takes_the_pipe_from_the_log() -> None:
     view = replace(
         crashing(hosts=None),
