@@ -24,6 +24,7 @@ from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.handover.run i
 from ansible_collections.kubewin.csi.plugins.plugin_utils.drivers.plan_inputs import DriverRequest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube import kinds
 from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.errors import ClusterError
+from ansible_collections.kubewin.csi.plugins.plugin_utils.kube.labels import MANAGED_BY, MANAGER
 from integration import foreign, playbooks
 from integration.kube import ACCOUNT, VSPHERE, also_holds, applied, connect, planned, remove_driver, writes
 from integration.late_writes import Choice, LateWrite, accepted, first, late_writes, nth
@@ -411,6 +412,37 @@ def test_upstreams_own_is_replaced_only_by_name_and_an_interrupted_run_continues
         assert run.code == 0, run.screen
         replaced_by_ours(cleared, theirs)
     assert max(without) == 1
+
+
+def test_the_commands_of_the_guide_return_to_the_replaced_plugin(cleared: Lab) -> None:
+    """Section "Return to the replaced plugin", where ours cannot start on the first node."""
+    theirs, name = foreign.upstream(), "vmware-system-csi/vsphere-csi-node-windows"
+    space = f"/api/v1/namespaces/{vsphere.NAMESPACE}"
+    record, ours = f"{space}/configmaps/kubewin-replaced-vsphere", f"app={VSPHERE.app_label},{MANAGED_BY}={MANAGER}"
+    with installed(cleared, theirs) as live, cleared.settings(bad_images=("bad.example.com/*",)):
+        broken = {"vsphere_csi_image_mirror": "bad.example.com", "kubewin_gate_timeout": 20}
+        run = hand_over(cleared, "to_kubewin", kubewin_replace=name, **broken)
+        assert run.code != 0
+        assert "was changed. It stays cordoned" in run.failures[-1]["result"]["msg"], run.screen
+        kept = [pod["metadata"]["name"] for pod in pods_of(cleared, cleared.api.get(OURS)) if ready(pod)]
+        assert len(kept) == 1
+        # What kubectl does; it also waits for the end of what it deletes.
+        copy = json.loads(cleared.api.get(record)["data"]["daemonset.json"])
+        admin, uid = connect(cleared.state.kubeconfigs["admin"]), cleared.api.get(OURS)["metadata"]["uid"]
+        admin.delete(kinds.DAEMON_SET, VSPHERE.daemonset, vsphere.NAMESPACE, uid, dry_run=False, policy="Orphan")
+        eventually(lambda: not cleared.api.ok(OURS), "ours is gone, its pods are not")
+        for pod in cleared.api.items(f"{space}/pods?labelSelector={ours}"):
+            cleared.api.gone(f"{space}/pods/{pod['metadata']['name']}")
+        again = cleared.api.post(OURS.rpartition("/")[0], copy)
+        cleared.api.gone(record)
+        cleared.api.patch("/api/v1/nodes/win-1", {"spec": {"unschedulable": None}})
+        eventually(
+            lambda: sum(map(ready, pods_of(cleared, again))) == 2 and registered(cleared), "theirs on both nodes"
+        )
+        assert again["spec"]["template"] == live["spec"]["template"]
+        assert kept[0] in {pod["metadata"]["name"] for pod in pods_of(cleared, again)}
+        # Nothing of the hand-over is left that would refuse another one.
+        assert steps(cleared, "to_kubewin", name).read_plan().nodes == NODES
 
 
 @pytest.mark.torture

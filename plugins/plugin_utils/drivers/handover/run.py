@@ -103,7 +103,7 @@ class HandoverRun:
                 with contextlib.suppress(ClusterError):
                     self._executor.uncordon(node)
             else:
-                stays = " It stays cordoned until a run succeeds."
+                stays = " It stays cordoned until a run succeeds. The guide of handover has the commands that return to the replaced plugin."
             raise ClusterError(f"Node {node}: {error}{stays}", error.reason, error.status) from error
         self._executor.uncordon(node)
 
@@ -223,7 +223,7 @@ class HandoverRun:
             metadata = daemon_set["metadata"]
             raise ClusterError(
                 f"DaemonSet {metadata['namespace']}/{metadata['name']} did not take over on {node}: {lacking}. No "
-                "further node was changed",
+                "further node was changed.",
                 "gate",
             )
 
