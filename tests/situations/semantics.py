@@ -391,6 +391,16 @@ def a_claim_that_is_not_of_the_pod_whose_name_it_bears(world: World) -> None:
     claim_of(world, "cache-0-scratch", storage_class="vsphere-csi-windows")
 
 
+@situation(starts_again={"Deployment shop/front": "yes", "StatefulSet shop/cache": "yes"})
+def claims_that_bear_the_names_of_workloads_with_claims_of_their_own(world: World) -> None:
+    a_claim_that_is_not_of_the_pod_whose_name_it_bears(world)
+    world.remove("PersistentVolumeClaim", "cache-0-scratch", SHOP)
+    spec = world.get("StatefulSet", "cache", SHOP)["spec"]["template"]["spec"]
+    workload(world, "Deployment", "front", {**spec}, on=["win-1"])
+    for name in ("cache", "front"):
+        claim_of(world, f"{name}-scratch", storage_class="vsphere-csi-windows")
+
+
 @situation("CSI-V40", starts_again={"StatefulSet shop/cache": "no"})
 def a_claim_that_names_its_pod_as_an_owner_that_does_not_control_it(world: World) -> None:
     a_claim_that_is_not_of_the_pod_whose_name_it_bears(world)

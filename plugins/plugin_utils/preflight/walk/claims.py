@@ -96,15 +96,17 @@ class Claims:
             claim = self._index.claims.get(key)
             absent = ObservedClaim(pod.namespace, key.partition("/")[2])
             yield Request(key, absent, missing=True) if claim is None else self.read_request(claim)
+        # Names of other pods end at random.
+        is_named = pod.kind == "Pod" or not pod.workload.endswith(f"/{pod.name}")
         for template in pod.new_claims:
-            yield self.make_request(template, pod.namespace, pod.name)
+            yield self.make_request(template, pod.namespace, pod.name, is_named)
 
-    def make_request(self, template: ObservedClaim, namespace: str, pod: str) -> Request:
-        """A claim that is made with a pod."""
+    def make_request(self, template: ObservedClaim, namespace: str, pod: str, is_named: bool = False) -> Request:
+        """A claim that is made with a pod. is_named: pod is its name, not that of its workload."""
         # Of a StatefulSet, else of a generic ephemeral volume; only a name that a volume is reserved for matters.
         names = (f"{template.name}-{pod}", f"{pod}-{template.name}")
-        key = next((name for name in names if f"{namespace}/{name}" in self._index.reserved), names[0])
-        existing = self._index.claims.get(f"{namespace}/{names[1]}")
+        key = next((name for name in names if is_named and f"{namespace}/{name}" in self._index.reserved), names[0])
+        existing = self._index.claims.get(f"{namespace}/{names[1]}") if is_named else None
         if existing is not None and not existing.pod:
             return Request(f"new claim {namespace}/{template.name}", existing, foreign=True, is_new=True)
         claim = replace(template, namespace=namespace, name=key, phase="Pending")
