@@ -123,7 +123,7 @@ def summarize(facts: RunFacts, failure: str = "") -> RunSummary:
     hosts, gates, readiness = facts.hosts, facts.gates, facts.readiness
     node_verdicts = _evaluate_nodes(gates, [host.node for host in hosts if host.node])
     rows = [_build_row(host, gates, node_verdicts) for host in hosts]
-    why = "none of the hosts read is this Node; it gets a plugin pod only after its pipes are checked"
+    why = "none of the hosts read is this Node"
     with_host = {row.node for row in rows}
     unread = {name: ("not checked", why) for name in facts.nodes if name not in with_host}
     if not rows and not unread:
@@ -168,10 +168,7 @@ def render_summary(summary: RunSummary, ended: Sequence[str] = (), *, check: boo
     lines = [table] if host_rows else []
     if elsewhere:
         names = format_list([str(row.node) for row in elsewhere])
-        lines += [
-            "",
-            f"Nodes without a host in this run, where no plugin pod starts before csi-proxy is checked: {names}",
-        ]
+        lines += ["", f"Nodes without a host in this run: {names}"]
     lines += ["", *_render_changes(summary.changes, check=check)]
     finding_hosts = _group_findings(summary.findings)
     lines += [""] if finding_hosts else []

@@ -41,7 +41,9 @@ class VerifyRequest:
 def parse_request(options: Mapping[str, Any]) -> VerifyRequest:
     """Check the options, as far as that needs no cluster. Raises TaskError."""
     if not options["drivers"]:
-        raise TaskError(f"drivers is empty; name one or more of {', '.join(sorted(DRIVERS))}.", "refused")
+        raise TaskError(
+            f"drivers (kubewin_drivers) is empty; name one or more of {', '.join(sorted(DRIVERS))}.", "refused"
+        )
     for name in (*options["drivers"], *options["storage_classes"]):
         if name not in DRIVERS:
             # Not by choices, which documentation would have to repeat for every new driver.

@@ -140,7 +140,7 @@ def test_a_node_without_a_host_and_a_host_left_out_are_listed_with_the_reason_an
     )
     rows = {row.node: row for row in summary.nodes}
     assert "not checked: win-2\n" in render_summary(summary) + "\n"
-    assert "csi-proxy is checked: win-4\n" in render_summary(summary)
+    assert "Nodes without a host in this run: win-4\n" in render_summary(summary)
     assert "1 of 1 Windows nodes can take CSI volumes now; 2 others were not checked" in render_summary(summary)
     one = summarize([host("win-1")], {"vsphere": gate(win_1=None)}, ["win-4"])
     assert "can take CSI volumes now; 1 other was not checked" in render_summary(one)
