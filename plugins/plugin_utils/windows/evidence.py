@@ -5,8 +5,9 @@
 
 A log is read from its end, at most so many bytes of it: csi-proxy's own limit for a log is 1.8 GB. curl.exe does that, the
 one in-box program that reads a part of a file (``-r`` on a file: URL, curl's lib/file.c), and takes the URL from standard
-input, since a blank in it is written with a percent sign, which means something to cmd.exe. ``-r -N`` of a file of fewer than
-N bytes ends with 36, and the file is read whole.
+input, since a blank in it is written with a percent sign, which means something to cmd.exe. The sizes of all logs are read
+first: ``-r -N`` of a file of fewer than N bytes ends with 36. curl opens a file for its size, while ``dir`` shows the one of
+the directory's entry, which is old as long as a program holds the file open.
 """
 
 from __future__ import annotations
@@ -21,15 +22,12 @@ from ..catalog import csi_proxy as catalog
 from . import model, parse
 from .commands import Command, builtin, list_links, list_pipes, program
 from .errors import ChannelError, NodeError
-from .node import Answers, Failure, WindowsHost
-from .observe import resolve_path
+from .node import WindowsHost
 
 _LOG_FLAG = re.compile(
     r"""(?:^|\s)(?:"--?(?P<a>log[_-]file|log[_-]dir)[= ](?P<whole>[^"]+)"|--?(?P<b>log[_-]file|log[_-]dir)[= ](?:"(?P<quoted>[^"]+)"|(?P<bare>[^\s"]+)))"""
 )
 _DENIED = 5
-_SHORTER = 36
-"""CURLE_BAD_DOWNLOAD_RESUME"""
 _WICD = "windows-instance-config-daemon"
 _NODE_SERVICES = ("kubelet", "containerd", _WICD)
 _NODE_LOGS = (
@@ -92,16 +90,16 @@ def collect(
         every = [*own_logs, *_find_node_service_logs(node), *_NODE_LOGS]
         # Each once, as its first mention spells it.
         paths = list({path.lower(): path for path in reversed(every)}.values())[::-1]
-        existing = _find_existing(node, paths)
+        sizes = _read_sizes(node, paths)
     except ChannelError:
         raise
     except NodeError as error:
         yield Evidence("logs.txt", b"", f"No log was read: {error}")
         return
-    for path in paths:
+    for path, size in zip(paths, sizes, strict=True):
         # The log of the start before is there only after a change of this collection's.
-        if path in existing or (path in own_logs and not path.endswith(".1")):
-            yield _read_log(node, path, log_bytes)
+        if size is not None or (path in own_logs and not path.endswith(".1")):
+            yield _read_log(node, path, size, log_bytes)
 
 
 def _find_node_service_logs(node: WindowsHost) -> tuple[str, ...]:
@@ -160,36 +158,54 @@ def _shorten_command(command: Command) -> str:
     return command.text.rpartition("\\System32\\")[2][:120]
 
 
-def _find_existing(node: WindowsHost, paths: Sequence[str]) -> set[str]:
-    """Those of the files that exist, as far as a command line can name them."""
-    named_paths = [path for path in paths if resolve_path(path)]
-    answers = node.ask([(path, builtin("dir", path, switches="/b /a-d")) for path in named_paths])
-    return {path for path in named_paths if answers.code(path) == 0}
+def _render_url(path: str) -> str:
+    return f'url = "file:///{quote(path.replace(chr(92), "/"), safe="/:")}"\n'
 
 
-def _read_log(node: WindowsHost, path: str, log_bytes: int) -> Evidence:
-    """The end of a log. One byte more than that shows whether it is the whole log."""
+def _read_sizes(node: WindowsHost, paths: Sequence[str]) -> list[int | None]:
+    """Bytes of each file; None: curl cannot open it, because it is not there or another process keeps it for itself."""
+    config = "next\n".join(
+        f'{_render_url(path)}head\nwrite-out = "\\n#{number}#\\n"\n' for number, path in enumerate(paths)
+    )
+    command = program("curl", "-sS", "-K", "-")
+    answers, failure = node.chain([("sizes", command)], stdin=io.BytesIO(config.encode()))
+    # The code is that of the last file, which need not be there.
+    text = failure.output if failure else answers.text("sizes")
+    sizes: list[int | None] = []
+    begin = 0
+    for number in range(len(paths)):
+        end = text.find(f"\n#{number}#", begin)
+        if end < 0:
+            raise NodeError(
+                "command_failed",
+                f"curl.exe did not report the sizes of the logs (code {failure.code if failure else 0}).",
+                remedy=r"Check that C:\Windows\System32\curl.exe is there (Windows Server 2019 or later).",
+            )
+        size = re.search(r"(?im)^content-length:\s*(\d{1,18})\b", text[begin:end])
+        sizes.append(int(size[1]) if size else None)
+        begin = end
+    return sizes
+
+
+def _read_log(node: WindowsHost, path: str, size: int | None, log_bytes: int) -> Evidence:
     title = f"log-{path}".replace(":", "").replace("\\", "-")
-    config = f'url = "file:///{quote(path.replace(chr(92), "/"), safe="/:")}"\n'.encode()
+    if size is None:
+        return Evidence(title, b"", f"{path} was not read: it does not exist, or curl.exe could not open it.")
+    if not size:
+        return Evidence(title, b"")
+    first = max(0, size - log_bytes)
+    command = program("curl", "-sS", "-r", f"{first}-{size - 1}", "-K", "-")
     try:
-        answers, failure = _run_curl(node, config, "-r", f"-{log_bytes + 1}")
-        is_whole = failure is not None and failure.code == _SHORTER
-        if is_whole:
-            answers, failure = _run_curl(node, config)
+        answers, failure = node.chain([("log", command)], stdin=io.BytesIO(_render_url(path).encode()))
     except ChannelError:
         raise
     except NodeError as error:
         return Evidence(title, b"", f"{path}: {error}")
     if failure is not None:
-        return Evidence(
-            title, b"", f"{path} was not read: curl.exe ended with code {failure.code}. {failure.words}".strip()
-        )
+        why = f"curl.exe ended with code {failure.code}"
+        return Evidence(title, b"", f"{path} was not read: {why}. {failure.words}".strip())
     raw = answers.steps["log"].output
-    if is_whole:
+    if not first:
         return Evidence(title, raw)
     # The first line may have lost its beginning, and with it what shows that its rest is a secret.
     return Evidence(title, raw.partition(b"\n")[2], f"{path}: only the last {log_bytes // 1024} KiB")
-
-
-def _run_curl(node: WindowsHost, config: bytes, *options: str) -> tuple[Answers, Failure | None]:
-    return node.chain([("log", program("curl", "-sS", *options, "-K", "-"))], stdin=io.BytesIO(config))

@@ -242,7 +242,7 @@ def observe(node: WindowsHost, desired: model.Desired, *, with_mounts: bool = Fa
     executable = _find_program(service) if service else parse.find_executable(image_paths.get(name, ""))
     processes = parse.read_processes(answers.text("processes"))
     hashed_path = desired.executable if desired.version else parse.find_marked_path(answers.text("program"))
-    path = (resolve_path(executable) or "").lower()
+    path = (_resolve_path(executable) or "").lower()
     elsewhere = bool(executable) and (service is None or path != hashed_path.lower() or not path.endswith("\\" + IMAGE))
     steps = _build_second_steps(node, answers)
     if elsewhere:
@@ -322,7 +322,7 @@ def list_smb_mappings(node: WindowsHost, *, uses_smb: bool) -> tuple[tuple[str, 
 
 def _build_detail_steps(name: str, executable: str) -> Steps:
     steps = _build_service_steps(name)
-    path = resolve_path(executable)
+    path = _resolve_path(executable)
     if path is None:
         return steps
     steps.append(("executable", program("certutil", "-hashfile", path, "SHA256")))
@@ -332,7 +332,7 @@ def _build_detail_steps(name: str, executable: str) -> Steps:
     return steps
 
 
-def resolve_path(executable: str) -> str | None:
+def _resolve_path(executable: str) -> str | None:
     """A service's executable, None if only the node can resolve its path: one with %, or with what cmd.exe interprets."""
     try:
         return check_value(executable, "executable")

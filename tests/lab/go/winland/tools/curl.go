@@ -44,7 +44,8 @@ type curlCall struct {
 	url, output, cacert, proxy, span        string
 	fail, follow, silent, showError         bool
 	insecure, noRevoke, retryRefused, write bool
-	literal                                 bool
+	literal, head                           bool
+	more                                    []*curlCall // the transfers behind "next"
 	format                                  string
 	retries                                 int
 	retryDelay, connectTimeout, maxTime     time.Duration
@@ -63,10 +64,14 @@ func curl(s *console.Session, args []string) int {
 	if rc := c.options(args); rc != 0 {
 		return rc
 	}
-	return c.transfer()
+	rc := c.transfer()
+	for _, next := range c.more {
+		rc = next.transfer()
+	}
+	return rc
 }
 
-// transfer fetches the URL, as often as it may.
+// transfer fetches one URL, as often as it may; the last one's code is curl's.
 func (c *curlCall) transfer() int {
 	s := c.s
 	if c.url == "" {
@@ -122,6 +127,7 @@ func (c *curlCall) options(args []string) int {
 		"-f": &c.fail, "--fail": &c.fail, "-L": &c.follow, "--location": &c.follow, "-s": &c.silent, "--silent": &c.silent,
 		"-S": &c.showError, "--show-error": &c.showError, "-k": &c.insecure, "--insecure": &c.insecure,
 		"--ssl-no-revoke": &c.noRevoke, "--retry-connrefused": &c.retryRefused, "-g": &c.literal, "--globoff": &c.literal,
+		"-I": &c.head, "--head": &c.head,
 	}
 	values := map[string]func(string) error{
 		"-o": word(&c.output), "--output": word(&c.output), "--cacert": word(&c.cacert), "-x": word(&c.proxy),
@@ -182,13 +188,23 @@ func (c *curlCall) config(file string) error {
 		if len(value) > 1 && value[0] == '"' && strings.HasSuffix(value, `"`) {
 			value = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n").Replace(value[1 : len(value)-1])
 		}
+		at := c
+		if len(c.more) > 0 {
+			at = c.more[len(c.more)-1]
+		}
 		switch strings.TrimSpace(name) {
 		case "url":
-			c.url = value
+			at.url = value
 		case "proxy":
-			c.proxy = value
+			at.proxy = value
 		case "range":
-			c.span = value
+			at.span = value
+		case "head":
+			at.head = true
+		case "write-out":
+			at.write, at.format = true, value
+		case "next": // begins anew, but for what is said of all: -s and -S
+			c.more = append(c.more, &curlCall{s: c.s, silent: c.silent, showError: c.showError, connectTimeout: 300 * time.Second})
 		default:
 			return fmt.Errorf("the lab does not know %q in curl's configuration", name)
 		}
@@ -225,7 +241,7 @@ func (c *curlCall) fetch() int {
 	default:
 		return c.s.Reject("curl %s", c.url)
 	}
-	if c.span != "" && c.span != "0-0" {
+	if c.span != "" && c.span != "0-0" || c.head {
 		return c.s.Reject("curl -r %s %s", c.span, c.url)
 	}
 	client, rc := c.client()
@@ -265,11 +281,19 @@ func (c *curlCall) fetch() int {
 // file or beyond its end is 36, so that -r -N of a file of fewer than N bytes is no way to read all of it.
 func (c *curlCall) local(path string) int {
 	name := c.s.Abs(strings.TrimPrefix(path, "/"))
-	f, err := c.s.OpenFile(name)
+	st, err := c.s.Stat(name)
+	var f io.ReadCloser
+	if err == nil {
+		f, err = c.s.OpenFile(name)
+	}
 	if err != nil {
 		return c.failed(curlFile, "Couldn't open file "+path)
 	}
 	defer f.Close()
+	if c.head {
+		c.s.Printf("Content-Length: %d\r\nAccept-ranges: bytes\r\nLast-Modified: %s\r\n", st.Size, st.ModTime.UTC().Format(http.TimeFormat))
+		return 0
+	}
 	if c.span == "" {
 		return c.save(f)
 	}

@@ -116,7 +116,7 @@ def test_a_missing_log_and_a_missing_service_are_reported(host: Host) -> None:
     assert "(code 1060)" in found["service.txt"].raw.decode()
     assert "log-C-var-log-csi-proxy-csi-proxy.log" not in found
     host.agent.run(r'sc.exe create csi-proxy binPath= "C:\gone.exe -windows-service -log_file=C:\no\such.log"')
-    assert "Couldn't open file" in collected(host)["log-C-no-such.log"].problem
+    assert "does not exist" in collected(host)["log-C-no-such.log"].problem
 
 
 def test_a_connection_that_is_lost_ends_it(installed: Host) -> None:
