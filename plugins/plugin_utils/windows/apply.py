@@ -28,6 +28,8 @@ from .node import Answers, Failure, WindowsHost
 from .observe import IMAGE, find_running_services, is_listed, list_directory_itself
 from .rollback import Rollback, build_forget_steps, build_remember_steps, locate_parameters, set_value
 
+_CHANGED = "the service changed while the new release was staged"
+
 
 class HostApplier:
     """One run's attempt at one plan. Create anew for each plan."""
@@ -105,9 +107,10 @@ class HostApplier:
             self.report(f"sending {source.location}")
             with stage.pack_executable(Path(source.location)) as archive:
                 self._stage(stage.build_push_steps(self._run), archive, stage.FETCH_SECONDS)
-        self.acquire(None, [])
-        # The creation of a service fails if there is one by now.
-        if not host_plan.has("create_service"):
+        name = next((step.target for step in host_plan.steps if step.kind == "create_service"), "")
+        # On the same line, so that a first install costs no further request.
+        self.acquire(None, [("no service", discard_output(program("sc", "query", name)))] if name else [])
+        if not name:
             self._check_unchanged(snapshot)
 
     def _stage(self, steps: Steps, stdin: BinaryIO | None, extra_seconds: float) -> None:
@@ -144,7 +147,11 @@ class HostApplier:
         if failure is not None and failure.label.startswith("lock"):
             self.lock.held = False
             raise ChangedError("another run took the node lock") from self._build_lock_error(failure)
+        if failure is not None and failure.label == "no service":
+            return
         self._check_staging(failure)
+        if any(label == "no service" for label, dummy in steps):
+            raise ChangedError(_CHANGED)
 
     def _verify(self, answers: Answers, failure: Failure | None) -> None:
         """See that what was staged is the desired release, once a scanner lets it be read."""
@@ -269,7 +276,7 @@ class HostApplier:
         """Another run, or an administrator, may have changed the service while the new release was staged."""
         current = self._observe()
         if _extract_preconditions(current) != _extract_preconditions(snapshot):
-            raise ChangedError("the service changed while the new release was staged")
+            raise ChangedError(_CHANGED)
 
     def _commit_steps(self, host_plan: plan.HostPlan, snapshot: HostSnapshot, name: str) -> Steps:
         desired, service = self.desired, snapshot.service

@@ -62,11 +62,12 @@ def converge(
         return _read_settled(node, desired, limits)
 
     first = snapshot = read()
-    if settle:
+    host_plan = first_plan = _make_plan(desired, snapshot, lock)
+    if settle and not first_plan.steps and snapshot.lock is not None:
         first = snapshot = _wait_for_lock(node, lock, limits, snapshot, read, report, check=check)
-    host_plan = _make_plan(desired, snapshot, lock)
-    steps = list(host_plan.steps)
-    diff = preview(desired, snapshot, host_plan.steps)
+        host_plan = first_plan = _make_plan(desired, snapshot, lock)
+    steps = list(first_plan.steps)
+    diff = preview(desired, snapshot, first_plan.steps)
     if not steps:
         return ConvergeResult(False, snapshot, (), diff)
     cause: BaseException | None = None
