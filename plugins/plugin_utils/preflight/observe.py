@@ -37,7 +37,7 @@ from .facts.cluster import (
 )
 from .facts.nodes import ObservedCsiNode
 from .facts.resources import LimitRange, ResourceQuota
-from .facts.scheduling import ObservedBudget, PodTable
+from .facts.scheduling import ObservedBudget, PodTable, takes_room
 from .facts.snapshot import Snapshot, Unread
 from .facts.sources import ObservedClaim
 from .facts.storage import ObservedAttachment, ObservedClass, ObservedVolume
@@ -319,8 +319,12 @@ def _decode(brief: Any, whole: Any, needs_whole: Callable[[Mapping[str, Any]], b
 
 
 def _read_pod(windows: frozenset[str], table: PodTable, pod: Mapping[str, Any]) -> ObservedPod | None:
+    is_evaluated = pod_is_evaluated(pod, windows)
+    if not is_evaluated and not takes_room(pod):
+        # Each pod of a Job that has ended has a shape of its own.
+        return None
     shape, number = table.add(pod)
-    return ObservedPod.from_object(pod, shape, number) if pod_is_evaluated(pod, windows) else None
+    return ObservedPod.from_object(pod, shape, number) if is_evaluated else None
 
 
 def _read_csi_node(windows: frozenset[str] | None, item: Mapping[str, Any]) -> ObservedCsiNode | None:

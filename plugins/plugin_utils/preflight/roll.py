@@ -307,8 +307,8 @@ class _Simulation:
             if not evicted:
                 break
             waiting = self._place([*waiting, *evicted], outcome)
-        if pods_here:
-            self._explain_refusal(pods_here[0], waiting, outcome)
+        for pod in pods_here:
+            self._explain_refusal(pod, waiting, outcome)
         for pod in leaving:
             if pod.answer != "yes":
                 starts = "does not start again" if pod.answer == "no" else "may not start again"
@@ -377,20 +377,24 @@ class _Simulation:
         return self._index.node_list[position].name
 
     def _explain_refusal(self, pod: _MovingPod, waiting: Sequence[_MovingPod], outcome: _Outcome) -> None:
-        budgets = [self._budgets[name] for name in pod.budgets]
-        names = " and ".join(f"{budget.namespace}/{budget.name}" for budget in budgets)
-        if len(budgets) > 1:
-            answer: Answer = "no" if all(budget.expected for budget in budgets) else "unknown"
+        # One that expects no pod, and selects this one, is not counted yet, or may select others.
+        known = [position for position in pod.budgets if self._budgets[position].expected]
+        short = [position for position in known if self._healthy[position] <= self._budgets[position].desired]
+        if len(known) > 1 or (len(pod.budgets) > 1 and not short):
+            budgets = (self._budgets[position] for position in pod.budgets)
+            names = " and ".join(f"{budget.namespace}/{budget.name}" for budget in budgets)
+            answer: Answer = "no" if len(known) > 1 else "unknown"
             outcome.stop(answer, f"{pod.name} is not evicted: PodDisruptionBudgets {names} both select it")
             return
-        budget = budgets[0]
-        # One that expects no pod, and selects this one, is not counted yet, or may select others.
+        position = (short or pod.budgets)[0]
+        budget = self._budgets[position]
         answer = "no" if budget.healthy >= budget.expected > 0 else "unknown"
-        why = f"needs {budget.desired} healthy pods and has {self._healthy[pod.budgets[0]]}"
-        if answer == "no" and not any(pod.budgets[0] in waiting_pod.budgets for waiting_pod in waiting):
+        why = f"needs {budget.desired} healthy pods and has {self._healthy[position]}"
+        if answer == "no" and not any(position in waiting_pod.budgets for waiting_pod in waiting):
             why += f". Allow an eviction: kubectl -n {budget.namespace} edit poddisruptionbudget {budget.name}"
         outcome.is_open |= bool(waiting)
-        outcome.stop(answer, f"{pod.name} is not evicted: PodDisruptionBudget {names} {why}")
+        reason = f"{pod.name} is not evicted: PodDisruptionBudget {budget.namespace}/{budget.name} {why}"
+        outcome.stop(answer, reason)
 
     # After it
 

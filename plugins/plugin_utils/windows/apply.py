@@ -349,7 +349,9 @@ class HostApplier:
         if failure.code in (1060, 1072, 1073):
             # The next read waits until a service that is marked for deletion is gone.
             self._touched = False
-            raise ChangedError(f"{failure.label}: {failure.code}") from error
+            raise ChangedError(
+                f"step {failure.label!r} for the service {name!r} ended with code {failure.code}"
+            ) from error
         raise error
 
     # -- absent --------------------------------------------------------------------------------------------------

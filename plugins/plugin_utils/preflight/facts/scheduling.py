@@ -267,6 +267,11 @@ class ObservedBudget:
         return cls(str(metadata["namespace"]), str(metadata["name"]), pods.selector, healthy, desired, expected)
 
 
+def takes_room(pod: Mapping[str, Any]) -> bool:
+    """Whether a core/v1 Pod takes room on a node, or waits for some; a pod of a run of this collection ends by itself."""
+    return (pod.get("status") or {}).get("phase") not in ENDED and not is_of_run(pod)
+
+
 @dataclass(slots=True)
 class PodTable:
     """The shapes of pods, and by node the numbers of those there, as they are read."""
@@ -278,6 +283,8 @@ class PodTable:
     def add(self, pod: Mapping[str, Any]) -> tuple[PodShape, int]:
         """Note a core/v1 Pod, below "" if it waits for a node; returns its shape with its number, -1 if it takes no room on a node."""
         metadata, spec = pod["metadata"], pod.get("spec") or {}
+        if not takes_room(pod):
+            return PodShape.from_object(decode_raw(pod), str(metadata["namespace"])), -1
         labels = metadata.get("labels") or {}
         if not _OF_ONE_POD.isdisjoint(labels):
             labels = {key: text for key, text in labels.items() if key not in _OF_ONE_POD}
@@ -288,8 +295,6 @@ class PodTable:
             shape = PodShape.from_object(decode_raw(pod), str(metadata["namespace"]))
             self._last = (compared, shape, self.shapes.setdefault(shape, len(self.shapes)))
         dummy, shape, number = self._last
-        if (pod.get("status") or {}).get("phase") in ENDED or is_of_run(pod):
-            return shape, -1
         node = share_text(spec.get("nodeName"))
         self.by_node.setdefault(node, []).append(number)
         return shape, number if node else -1

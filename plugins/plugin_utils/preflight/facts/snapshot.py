@@ -52,7 +52,7 @@ class Snapshot:
     feature_states: data of the ConfigMaps that drivers have for these, by "namespace/name"; None if the server has none.
     missing_webhooks: those of new pods and of what these need whose Service does not exist.
     jobs: each Job by "namespace/name", those without volumes too.
-    shapes: of all pods; pods_on: by node, their numbers there, below "" those of pods that wait for a node.
+    shapes: of all pods that have not finished; pods_on: by node, their numbers there, below "" those of pods that wait for a node.
     """
 
     taken_at: datetime

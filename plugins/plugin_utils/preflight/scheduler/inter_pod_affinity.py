@@ -23,7 +23,8 @@ class InterPodAffinity:
         """Block nodes that a term excludes; a term about labels of namespaces is unknown."""
         if self.is_open(pod.shape):
             message = "an affinity between pods selects namespaces, or a label that its controller sets"
-            statuses.doubt(statuses.nodes, "CSI-W21", message, "name the namespaces in the term")
+            remedy = "name the namespaces in the term, and select pods by labels of their template"
+            statuses.doubt(statuses.nodes, "CSI-W21", message, remedy)
             return
         remedy = "add nodes, or change the affinity between the pods"
         # Preemption brings no pod to a node.

@@ -31,9 +31,8 @@ class PodTopologySpread:
         statuses.block(self._find_unlabelled(pod.shape), "CSI-W20", message, remedy)
         if self.is_open(pod.shape):
             message = "its topologySpreadConstraints compare a label that its controller sets"
-            statuses.doubt(
-                statuses.nodes, "CSI-W21", message, "create the report again when a pod of its template runs"
-            )
+            remedy = "select pods by labels of the template, or create the report again when a pod of its template runs"
+            statuses.doubt(statuses.nodes, "CSI-W21", message, remedy)
             return
         message = "the node's domain has too many of its pods for its topologySpreadConstraints"
         remedy = "add nodes to the other domains, or raise maxSkew"

@@ -117,6 +117,14 @@ def test_what_a_pending_pod_waits_for_is_read() -> None:
     assert read.waits == "container app waits: ContainerCreating"
 
 
+def test_of_pods_that_have_ended_no_shape_is_kept() -> None:
+    pod, ended = whole(PODS)[:2]
+    ended["status"] = {"phase": "Succeeded"}
+    ended["metadata"]["ownerReferences"][0].update(kind="Job", name="backup-29385600")
+    with ApiPeer({**SHELVES, PODS: Shelf.of([pod, ended])}, objects=OBJECTS) as peer:
+        assert len(on(peer).shapes) == 1
+
+
 def test_a_replica_set_without_a_controller_is_read_whole() -> None:
     path = "/apis/apps/v1/replicasets"
     owned, alone = whole(path)[:2]

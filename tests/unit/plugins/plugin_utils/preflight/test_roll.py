@@ -204,13 +204,37 @@ def test_two_budgets_for_a_pod_stop_the_upgrade() -> None:
 def test_budgets_of_single_ordinals_leave_the_upgrade_unknown(ordinals: list[int]) -> None:
     world = healthy()
     for number in ordinals:
-        label = {"statefulset.kubernetes.io/pod-name": f"db-{number}"}
-        world.get("Pod", f"db-{number}", SHOP)["metadata"]["labels"].update(label)
-        budget(world, f"db-{number}", "db", 1, 1)
-        world.get("PodDisruptionBudget", f"db-{number}", SHOP)["spec"]["selector"]["matchLabels"].update(label)
+        own_budget(world, f"db-{number}")
     roll = rolled(world)
     assert roll.answer == "unknown"
     assert roll.because.startswith("node win-1: pod shop/db-0 is not evicted: PodDisruptionBudget")
+
+
+def own_budget(world: World, pod: str) -> None:
+    """A budget of one pod, by its name."""
+    label = {"statefulset.kubernetes.io/pod-name": pod}
+    world.get("Pod", pod, SHOP)["metadata"]["labels"].update(label)
+    budget(world, pod, "db", 1, 1)
+    world.get("PodDisruptionBudget", pod, SHOP)["spec"]["selector"]["matchLabels"].update(label)
+
+
+def test_a_pod_that_a_budget_keeps_for_sure_is_named_before_one_of_which_that_is_unknown() -> None:
+    world = healthy()
+    own_budget(world, "db-0")
+    stateless(world, "shelf", ["win-1"])
+    budget(world, "shelf", "shelf", 1, 1)
+    roll = rolled(world)
+    assert roll.answer == "no"
+    assert "PodDisruptionBudget shop/shelf needs 1 healthy pods and has 1" in roll.because
+
+
+def test_a_budget_that_allows_no_eviction_stops_the_upgrade_beside_one_that_may_select_the_pod() -> None:
+    world = healthy()
+    own_budget(world, "db-0")
+    budget(world, "all", "db", 2, 2)
+    roll = rolled(world)
+    assert roll.answer == "no"
+    assert "PodDisruptionBudget shop/all needs 2 healthy pods and has 2" in roll.because
 
 
 @pytest.mark.parametrize("resource", ["pods/eviction", "pods/*"])
