@@ -180,7 +180,7 @@ def test_an_unreachable_host_is_unproven_and_stops_no_other(lab: Lab, config: st
     run = preflight(lab, config, inventory=str(broken), kubewin_output_dir=str(tmp_path / "out"))
     assert run.code == 0, run.screen
     saved = json.loads((tmp_path / "out" / "snapshot.json").read_text(encoding="utf-8"))
-    observed = {host["facts"]["node"]: host["facts"] for host in saved["hosts"]}
+    observed = {host["node"]: host for host in saved["hosts"]}
     assert set(observed) == {name for name in lab.state.nodes if name.startswith("win-")}
     assert observed["win-2"]["serving"] is None
     assert "Nothing listens on" in observed["win-2"]["reason"]
