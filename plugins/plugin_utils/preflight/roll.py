@@ -307,8 +307,12 @@ class _Simulation:
             if not evicted:
                 break
             waiting = self._place([*waiting, *evicted], outcome)
-        for pod in pods_here:
-            self._explain_refusal(pod, waiting, outcome)
+        if pods_here:
+            refusals = (self._explain_refusal(pod, waiting) for pod in pods_here)
+            # What is sure in any placement goes first.
+            answer, because, is_open = min(refusals, key=lambda refusal: (refusal[0] != "no", refusal[2]))
+            outcome.stop(answer, because)
+            outcome.is_open |= is_open
         for pod in leaving:
             if pod.answer != "yes":
                 starts = "does not start again" if pod.answer == "no" else "may not start again"
@@ -376,25 +380,25 @@ class _Simulation:
         self._next_place = position + 1
         return self._index.node_list[position].name
 
-    def _explain_refusal(self, pod: _MovingPod, waiting: Sequence[_MovingPod], outcome: _Outcome) -> None:
-        # One that expects no pod, and selects this one, is not counted yet, or may select others.
-        known = [position for position in pod.budgets if self._budgets[position].expected]
-        short = [position for position in known if self._healthy[position] <= self._budgets[position].desired]
-        if len(known) > 1 or (len(pod.budgets) > 1 and not short):
-            budgets = (self._budgets[position] for position in pod.budgets)
+    def _explain_refusal(self, pod: _MovingPod, waiting: Sequence[_MovingPod]) -> tuple[Answer, str, bool]:
+        """Why a pod is not evicted, and whether other placements might have changed that."""
+        # A budget that expects no pod is not counted yet, or its selector is only partly known.
+        counted = [position for position in pod.budgets if self._budgets[position].expected]
+        exhausted = [position for position in counted if self._healthy[position] <= self._budgets[position].desired]
+        if len(counted) > 1 or (len(pod.budgets) > 1 and not exhausted):
+            answer: Answer = "no" if len(counted) > 1 else "unknown"
+            budgets = (self._budgets[position] for position in (counted if answer == "no" else pod.budgets))
             names = " and ".join(f"{budget.namespace}/{budget.name}" for budget in budgets)
-            answer: Answer = "no" if len(known) > 1 else "unknown"
-            outcome.stop(answer, f"{pod.name} is not evicted: PodDisruptionBudgets {names} both select it")
-            return
-        position = (short or pod.budgets)[0]
+            select = "both select" if answer == "no" else "may both select"
+            return answer, f"{pod.name} is not evicted: PodDisruptionBudgets {names} {select} it", False
+        position = (exhausted or pod.budgets)[0]
         budget = self._budgets[position]
         answer = "no" if budget.healthy >= budget.expected > 0 else "unknown"
         why = f"needs {budget.desired} healthy pods and has {self._healthy[position]}"
         if answer == "no" and not any(position in waiting_pod.budgets for waiting_pod in waiting):
             why += f". Allow an eviction: kubectl -n {budget.namespace} edit poddisruptionbudget {budget.name}"
-        outcome.is_open |= bool(waiting)
-        reason = f"{pod.name} is not evicted: PodDisruptionBudget {budget.namespace}/{budget.name} {why}"
-        outcome.stop(answer, reason)
+        name = f"{budget.namespace}/{budget.name}"
+        return answer, f"{pod.name} is not evicted: PodDisruptionBudget {name} {why}", bool(waiting)
 
     # After it
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from ansible_collections.kubewin.csi.plugins.plugin_utils.catalog.registry import DRIVERS
+from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight import roll as preflight_roll
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.evaluate import evaluate
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.facts.snapshot import Unread
 from ansible_collections.kubewin.csi.plugins.plugin_utils.preflight.render.html import render_html
@@ -235,6 +236,22 @@ def test_a_budget_that_allows_no_eviction_stops_the_upgrade_beside_one_that_may_
     roll = rolled(world)
     assert roll.answer == "no"
     assert "PodDisruptionBudget shop/all needs 2 healthy pods and has 2" in roll.because
+
+
+def test_what_is_sure_in_any_placement_goes_first_where_only_one_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight_roll, "_MOST_PLACEMENTS", 1)
+    world = nodes(2)
+    stateless(world, "api", ["win-1", "win-1"])
+    for pod_of_api in world.of("Pod"):
+        pod_of_api["spec"]["nodeSelector"]["kubernetes.io/hostname"] = "win-1"
+    world.get("Deployment", "api", SHOP)["spec"]["template"]["spec"]["nodeSelector"]["kubernetes.io/hostname"] = "win-1"
+    budget(world, "api", "api", 2, 1)
+    stateless(world, "web", ["win-1"])
+    budget(world, "one", "web", 2, 1)
+    budget(world, "two", "web", 2, 1)
+    roll = rolled(world)
+    assert roll.answer == "no"
+    assert "PodDisruptionBudgets shop/one and shop/two both select it" in roll.because
 
 
 @pytest.mark.parametrize("resource", ["pods/eviction", "pods/*"])
