@@ -154,14 +154,14 @@ class Lease:
         return ClusterError(f"another run works on {self._subject.work}: {held}; {remedy}", "locked", 409)
 
     def check(self) -> None:
-        """Between changes. ClusterError taken_over when it is known to be ours no more, interrupted if the run that we are of has ended."""
+        """Between changes. Raises ClusterError: taken_over if the lease is known to be lost, interrupted if the parent run has ended."""
         if is_dead(self._holder):
             raise ClusterError("the parent run has ended; no further change is made", "interrupted")
         if self._lost:
             raise ClusterError(self._lost, "taken_over")
 
     def confirm(self) -> None:
-        """Before each write: renew it by a conditional write (see fencing.py), since the thread may have slept as we did. ClusterError as of check."""
+        """Before each write: renew the lease by a conditional write (see fencing.py), as the renewing thread may have slept too. Raises as check."""
         self.check()
         self._renew_or_lose()
         self.check()

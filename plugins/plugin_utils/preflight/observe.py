@@ -321,7 +321,7 @@ def _decode(brief: Any, whole: Any, needs_whole: Callable[[Mapping[str, Any]], b
 def _read_pod(windows: frozenset[str], table: PodTable, pod: Mapping[str, Any]) -> ObservedPod | None:
     is_evaluated = pod_is_evaluated(pod, windows)
     if not is_evaluated and not takes_room(pod):
-        # Each pod of a Job that has ended has a shape of its own.
+        # No rule reads its shape, and pods of ended Jobs rarely share one.
         return None
     shape, number = table.add(pod)
     return ObservedPod.from_object(pod, shape, number) if is_evaluated else None

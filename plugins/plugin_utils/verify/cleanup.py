@@ -24,6 +24,7 @@ from .objects import RunScope
 from .plan import VerifyTarget
 from .verdict import EarlierRun, RemainingObject
 
+# Seconds between two looks at what is being deleted; each wait for it has an end.
 _LOOK = 0.3
 # Until everything is gone; storage may take minutes to detach and delete a disk.
 PATIENCE = 300.0
@@ -77,7 +78,9 @@ class Cleaner:
                 while owns_namespace and (live := self._client.get(kinds.NAMESPACE, scope.namespace)) is not None:
                     self._discard(kinds.NAMESPACE, live)
                     if time.monotonic() > ends:
-                        why = "it is being deleted; check what blocks that: kubectl describe namespace"
+                        why = (
+                            f"it is being deleted; check what blocks that: kubectl describe namespace {scope.namespace}"
+                        )
                         self._keep(kinds.NAMESPACE.kind, scope.namespace, why)
                         return
                     time.sleep(_LOOK)

@@ -103,7 +103,7 @@ class HandoverRun:
                 with contextlib.suppress(ClusterError):
                     self._executor.uncordon(node)
             else:
-                stays = " It stays cordoned until a run succeeds. The guide of handover has the commands that return to the replaced plugin."
+                stays = " It stays cordoned until a run succeeds. To return to the replaced plugin, see the guide of handover."
             raise ClusterError(f"Node {node}: {error}{stays}", error.reason, error.status) from error
         self._executor.uncordon(node)
 

@@ -242,7 +242,7 @@ def _read_terms(affinity: Mapping[str, Any] | None, namespace: str) -> Iterator[
 class ObservedBudget:
     """A PodDisruptionBudget. healthy, desired, expected: numbers of pods; it allows what is healthy beyond what is desired.
 
-    Which pods one selects that expects none is not known.
+    If expected is 0, the pods that it selects are not known.
     """
 
     namespace: str

@@ -166,9 +166,11 @@ class ObservedClaim:
         return f"{self.namespace}/{self.name}"
 
     def choose_remedy(self, remedy: str) -> str:
-        """What helps if its volume is deleted or missing. A conversion that was interrupted deleted it itself, and its next run ends that."""
-        run = f"if its conversion was interrupted, run convert_volumes with kubewin_convert_claims={self.key}"
-        return f"{run}; otherwise {remedy}" if self.converting else remedy
+        """What helps if its volume is deleted or missing. An interrupted conversion may have deleted it, and its next run completes that."""
+        conversion_remedy = (
+            f"if its conversion was interrupted, run convert_volumes with kubewin_convert_claims={self.key}"
+        )
+        return f"{conversion_remedy}; otherwise {remedy}" if self.converting else remedy
 
     @classmethod
     def from_template(cls, name: str, item: Mapping[str, Any]) -> ObservedClaim:

@@ -23,7 +23,7 @@ class InterPodAffinity:
         """Block nodes that a term excludes; a term about labels of namespaces is unknown."""
         if self.is_open(pod.shape):
             message = "an affinity between pods selects namespaces, or a label that its controller sets"
-            remedy = "name the namespaces in the term, and select pods by labels of their template"
+            remedy = "in the term, name the namespaces instead of selecting them, and use labels of the pod template"
             statuses.doubt(statuses.nodes, "CSI-W21", message, remedy)
             return
         remedy = "add nodes, or change the affinity between the pods"
